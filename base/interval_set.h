@@ -1,0 +1,48 @@
+// A set of unsigned 64-bit numbers as sorted, disjoint, non-touching, non-empty ranges.
+// Two sets with the same members are equal: there is one form for each set.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "base/range.h"
+
+namespace crossdock {
+
+class IntervalSet {
+ public:
+  IntervalSet() = default;
+  IntervalSet(std::initializer_list<Range> ranges) : IntervalSet(from_ranges(ranges)) {}
+
+  // The union of any ranges, in any order: O(n log n).
+  static IntervalSet from_ranges(std::vector<Range> ranges);
+  // Takes ranges that are in the one form already; empty when they are not. O(n).
+  static std::optional<IntervalSet> from_canonical(std::vector<Range> ranges);
+
+  bool empty() const { return ranges_.empty(); }
+  const std::vector<Range>& ranges() const { return ranges_; }
+  // How many numbers are members. Saturates at 2^64 - 1.
+  uint64_t count() const;
+  // The smallest range that holds every member; an empty range when there are none.
+  Range hull() const { return empty() ? Range() : Range(ranges_.front().begin(), ranges_.back().end()); }
+
+  bool contains(uint64_t value) const;
+  bool contains(const IntervalSet& other) const;
+  bool overlaps(const IntervalSet& other) const;
+
+  // Each O(n + m).
+  IntervalSet unite(const IntervalSet& other) const;
+  IntervalSet intersect(const IntervalSet& other) const;
+  IntervalSet subtract(const IntervalSet& other) const;
+
+  friend bool operator==(const IntervalSet&, const IntervalSet&) = default;
+  friend auto operator<=>(const IntervalSet&, const IntervalSet&) = default;
+
+ private:
+  std::vector<Range> ranges_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,66 @@
+// Cache schema: what a model keeps per layer. Layers with the same components form a group.
+// Wire form: docs/formats.md, "crossdock.cache_schema".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/interval_set.h"
+#include "model/faults.h"
+#include "model/ids.h"
+
+namespace crossdock {
+
+// One tensor family of a layer: rows over tokens, each row head_count x head_dim items.
+struct Component {
+  ComponentName name;
+  std::string dtype;     // a name that must match between source and target; known names fix item_bytes
+  std::string encoding;  // how the items are to be read ("plain", or a quantised packing); must match as well
+  uint64_t item_bytes = 0;
+  uint64_t head_count = 0;
+  uint64_t head_dim = 0;  // items of one head in one row
+  // 1: one row per token; n: one row per n tokens, as block scales. Empty: a state without a token axis, one row in
+  // all.
+  std::optional<uint64_t> tokens_per_row = 1;
+
+  bool is_state() const { return !tokens_per_row.has_value(); }
+  // Bytes of one head in one row; validation makes sure that it fits.
+  uint64_t head_bytes() const { return head_dim * item_bytes; }
+
+  friend bool operator==(const Component&, const Component&) = default;
+};
+
+struct LayerGroup {
+  IntervalSet layers;                     // global layer ids
+  std::optional<uint64_t> window_tokens;  // sliding window: only the last that many tokens live; empty: all of them
+  std::vector<Component> components;      // sorted by name
+
+  const Component* find(const ComponentName& name) const;
+
+  friend bool operator==(const LayerGroup&, const LayerGroup&) = default;
+};
+
+struct CacheSchema {
+  std::vector<LayerGroup> groups;  // sorted by layers; a layer is in one group at most
+
+  IntervalSet layers() const;
+  // The group that holds the layer, or null. O(groups).
+  const LayerGroup* find_group(uint64_t layer) const;
+
+  friend bool operator==(const CacheSchema&, const CacheSchema&) = default;
+};
+
+// The tokens of `tokens` (a snapshot's interval) that the group keeps: all, or the last window_tokens.
+Range live_tokens(const LayerGroup& group, Range tokens);
+
+// Bytes of one item of a dtype with a fixed size, or empty for a name that is not known here. Sub-byte types are named
+// by their packed form (float4_e2m1fn_x2). Source of the names: PyTorch's torch.dtype.
+std::optional<uint64_t> known_item_bytes(const std::string& dtype);
+
+// See model/valid.h.
+void canonicalize(CacheSchema& schema);
+void validate(const CacheSchema& schema, Faults& faults);
+
+}  // namespace crossdock

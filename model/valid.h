@@ -1,0 +1,36 @@
+// Valid<T>: a document that passed its rules. The planner and everything after it take documents in this form only.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "model/faults.h"
+
+namespace crossdock {
+
+// For each document type T there are, found by overload:
+//   void canonicalize(T&)             puts lists whose order means nothing into their one order
+//   void validate(const T&, Faults&)  adds a fault for each broken rule
+template <class T>
+class Valid {
+ public:
+  // Brings the document into canonical order, checks every rule, and is empty when one is broken.
+  static std::optional<Valid> make(T document, Faults& faults) {
+    const uint64_t faults_before = faults.total();
+    canonicalize(document);
+    validate(document, faults);
+    if (faults.total() != faults_before) return std::nullopt;
+    return Valid(std::move(document));
+  }
+
+  const T& operator*() const { return document_; }
+  const T* operator->() const { return &document_; }
+
+  friend bool operator==(const Valid&, const Valid&) = default;
+
+ private:
+  explicit Valid(T document) : document_(std::move(document)) {}
+  T document_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,179 @@
+#include "model/wire/decode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/ids.h"
+#include "model/wire/json_writer.h"
+
+namespace crossdock {
+namespace {
+
+constexpr size_t kShownBytesMax = 40;
+
+std::string shown(std::string_view text) {
+  return std::string(text.substr(0, kShownBytesMax)) + (text.size() > kShownBytesMax ? "..." : "");
+}
+
+}  // namespace
+
+std::string JsonPath::text() const {
+  const std::string before = parent == nullptr ? "" : parent->text();
+  if (is_index) return fmt::format("{}[{}]", before, index);
+  if (before.empty()) return std::string(key);
+  return fmt::format("{}.{}", before, key);
+}
+
+bool is_name(std::string_view text) {
+  const auto is_control = [](char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; };
+  return !text.empty() && text.size() <= kNameBytesMax && std::none_of(text.begin(), text.end(), is_control) &&
+         is_utf8(text);
+}
+
+void JsonCursor::refuse(Rule rule, std::string message) const { faults.add(rule, path.text(), std::move(message)); }
+
+bool JsonCursor::require(JsonKind kind) const {
+  if (value.kind() == kind) return true;
+  refuse(Rule::kFieldType, fmt::format("must be {}, not {}", json_kind_name(kind), json_kind_name(value.kind())));
+  return false;
+}
+
+uint64_t JsonCursor::unsigned_integer() const {
+  if (value.kind() == JsonKind::kOtherNumber) {
+    refuse(Rule::kFieldInteger,
+           fmt::format("{} is not an integer from 0 to 18446744073709551615", shown(value.text())));
+    return 0;
+  }
+  return require(JsonKind::kUnsigned) ? value.as_unsigned() : 0;
+}
+
+bool JsonCursor::boolean() const { return require(JsonKind::kBool) && value.as_bool(); }
+
+std::string JsonCursor::string() const {
+  return require(JsonKind::kString) ? std::string(value.text()) : std::string();
+}
+
+std::string JsonCursor::name() const {
+  if (!require(JsonKind::kString)) return {};
+  if (is_name(value.text())) return std::string(value.text());
+  refuse(Rule::kName, value.text().size() > kNameBytesMax
+                          ? fmt::format("a name of {} bytes is longer than {}", value.text().size(), kNameBytesMax)
+                      : value.text().empty() ? "a name must not be empty"
+                                             : "a name must not have control characters");
+  return {};
+}
+
+Sha256Digest JsonCursor::digest() const {
+  if (!require(JsonKind::kString)) return {};
+  if (const auto digest = Sha256Digest::from_hex(value.text())) return *digest;
+  refuse(Rule::kDigestText, fmt::format("'{}' is not 64 lower-case hexadecimal digits", shown(value.text())));
+  return {};
+}
+
+Range JsonCursor::range() const {
+  if (!require(JsonKind::kArray)) return {};
+  if (value.size() != 2) {
+    refuse(Rule::kIntervals, fmt::format("an interval is [begin,end], not {} values", value.size()));
+    return {};
+  }
+  std::array<uint64_t, 2> ends = {};
+  const uint64_t faults_before = faults.total();
+  for_each([&](const JsonCursor& item) { ends[item.path.index] = item.unsigned_integer(); });
+  if (faults.total() != faults_before) return {};
+  if (const auto range = Range::make(ends[0], ends[1])) return *range;
+  refuse(Rule::kIntervals, fmt::format("interval [{},{}) ends before it begins", ends[0], ends[1]));
+  return {};
+}
+
+IntervalSet JsonCursor::interval_set() const {
+  std::vector<Range> ranges;
+  const uint64_t faults_before = faults.total();
+  for_each([&](const JsonCursor& item) {
+    const uint64_t item_faults_before = faults.total();
+    ranges.push_back(item.range());
+    if (faults.total() == item_faults_before && ranges.back().empty())
+      item.refuse(Rule::kIntervals, fmt::format("interval [{0},{0}) is empty", ranges.back().begin()));
+  });
+  if (faults.total() != faults_before) return {};
+  std::sort(ranges.begin(), ranges.end());
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    if (!ranges[i].overlaps(ranges[i - 1])) continue;
+    refuse(Rule::kIntervals, fmt::format("intervals [{},{}) and [{},{}) overlap", ranges[i - 1].begin(),
+                                         ranges[i - 1].end(), ranges[i].begin(), ranges[i].end()));
+    return {};
+  }
+  return IntervalSet::from_ranges(std::move(ranges));
+}
+
+ObjectReader::ObjectReader(const JsonCursor& cursor) : cursor_(cursor), is_object_(cursor.require(JsonKind::kObject)) {}
+
+std::optional<JsonValue> ObjectReader::take(std::string_view name, bool is_required) {
+  if (!is_object_) return std::nullopt;
+  asked_.push_back(name);
+  std::optional<JsonValue> value = cursor_.value.find(name);
+  if (!value && is_required) cursor_.refuse(Rule::kFieldMissing, fmt::format("field '{}' is missing", name));
+  return value;
+}
+
+uint64_t ObjectReader::number(std::string_view name, uint64_t minimum) {
+  uint64_t number = minimum;
+  const auto read = [&](const JsonCursor& cursor) {
+    const uint64_t faults_before = cursor.faults.total();
+    const uint64_t value = cursor.unsigned_integer();
+    if (cursor.faults.total() != faults_before) return;
+    if (value < minimum)
+      cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", value, minimum));
+    else
+      number = value;
+  };
+  required(name, read);
+  return number;
+}
+
+std::optional<uint64_t> ObjectReader::optional_number(std::string_view name, uint64_t minimum) {
+  if (!is_object_) return std::nullopt;
+  if (cursor_.value.find(name)) return number(name, minimum);
+  asked_.push_back(name);
+  return std::nullopt;
+}
+
+std::string ObjectReader::string(std::string_view name) {
+  std::string text;
+  required(name, [&](const JsonCursor& cursor) { text = cursor.string(); });
+  return text;
+}
+
+std::string ObjectReader::name(std::string_view name) {
+  std::string text;
+  required(name, [&](const JsonCursor& cursor) { text = cursor.name(); });
+  return text;
+}
+
+Sha256Digest ObjectReader::digest(std::string_view name) {
+  Sha256Digest digest;
+  required(name, [&](const JsonCursor& cursor) { digest = cursor.digest(); });
+  return digest;
+}
+
+Range ObjectReader::range(std::string_view name) {
+  Range range;
+  required(name, [&](const JsonCursor& cursor) { range = cursor.range(); });
+  return range;
+}
+
+IntervalSet ObjectReader::interval_set(std::string_view name) {
+  IntervalSet set;
+  required(name, [&](const JsonCursor& cursor) { set = cursor.interval_set(); });
+  return set;
+}
+
+void ObjectReader::finish() {
+  if (!is_object_) return;
+  for (std::optional<JsonValue> field = cursor_.value.first(); field; field = field->next())
+    if (std::find(asked_.begin(), asked_.end(), field->key()) == asked_.end())
+      cursor_.refuse(Rule::kFieldUnknown, fmt::format("field '{}' is unknown", shown(field->key())));
+}
+
+}  // namespace crossdock

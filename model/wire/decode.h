@@ -1,0 +1,104 @@
+// Typed access to the fields of a JSON tree. Every fault names the path ("parts[3].owns[0].heads") and goes on, so that
+// one reading reports as much as it can.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/interval_set.h"
+#include "base/sha256.h"
+#include "model/wire/json.h"
+
+namespace crossdock {
+
+// Where a value stands: a chain of frames on the stack, made into text only when a fault needs it.
+struct JsonPath {
+  const JsonPath* parent = nullptr;
+  std::string_view key = {};
+  uint32_t index = 0;
+  bool is_index = false;
+
+  JsonPath field(std::string_view name) const { return JsonPath{this, name, 0, false}; }
+  JsonPath element(uint32_t i) const { return JsonPath{this, {}, i, true}; }
+  std::string text() const;
+};
+
+// A value with its path and the place for faults.
+struct JsonCursor {
+  JsonValue value;
+  const JsonPath& path;
+  Faults& faults;
+
+  void refuse(Rule rule, std::string message) const;
+  // True, or a fault about the type.
+  bool require(JsonKind kind) const;
+
+  // Each adds a fault and returns a harmless value when the JSON value is something else.
+  uint64_t unsigned_integer() const;
+  bool boolean() const;
+  std::string string() const;        // any text, also empty
+  std::string name() const;          // rule "name"
+  Sha256Digest digest() const;       // rule "digest-text"
+  Range range() const;               // [begin,end], begin <= end
+  IntervalSet interval_set() const;  // [[begin,end],...] in any order, each not empty, none overlapping
+
+  // Calls visit(const JsonCursor&) for each element of an array.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    if (!require(JsonKind::kArray)) return;
+    uint32_t index = 0;
+    for (std::optional<JsonValue> item = value.first(); item; item = item->next()) {
+      const JsonPath item_path = path.element(index++);
+      visit(JsonCursor{*item, item_path, faults});
+    }
+  }
+};
+
+// The fields of one object. Ask for each field of the format, then call finish(): fields nobody asked for are faults.
+class ObjectReader {
+ public:
+  explicit ObjectReader(const JsonCursor& cursor);
+
+  // Calls read(const JsonCursor&) with the field's value; a missing field is a fault.
+  template <class Read>
+  void required(std::string_view name, Read read) {
+    if (const std::optional<JsonValue> value = take(name, true)) call(name, *value, read);
+  }
+  // The same, but a missing field is legal. There is no null: a field is there or it is not.
+  template <class Read>
+  void optional(std::string_view name, Read read) {
+    if (const std::optional<JsonValue> value = take(name, false)) call(name, *value, read);
+  }
+
+  // Shorthands for required fields. A number below `minimum` is a fault.
+  uint64_t number(std::string_view name, uint64_t minimum = 0);
+  std::string string(std::string_view name);
+  std::string name(std::string_view name);
+  Sha256Digest digest(std::string_view name);
+  Range range(std::string_view name);
+  IntervalSet interval_set(std::string_view name);
+  std::optional<uint64_t> optional_number(std::string_view name, uint64_t minimum = 0);
+
+  void finish();
+
+ private:
+  template <class Read>
+  void call(std::string_view name, JsonValue value, Read& read) {
+    const JsonPath path = cursor_.path.field(name);
+    read(JsonCursor{value, path, cursor_.faults});
+  }
+  std::optional<JsonValue> take(std::string_view name, bool is_required);
+
+  const JsonCursor& cursor_;
+  bool is_object_;
+  std::vector<std::string_view> asked_;
+};
+
+// Rule "name": 1 to kNameBytesMax bytes of UTF-8 without control characters.
+bool is_name(std::string_view text);
+
+}  // namespace crossdock

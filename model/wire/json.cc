@@ -1,0 +1,227 @@
+#include "model/wire/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace crossdock {
+namespace {
+
+using Sax = nlohmann::json_sax<nlohmann::json>;
+
+constexpr size_t kShownBytesMax = 60;  // of the document's own text in a message
+
+std::string shown(std::string_view text) {
+  if (text.size() <= kShownBytesMax) return std::string(text);
+  return fmt::format("{}... ({} bytes)", text.substr(0, kShownBytesMax), text.size());
+}
+
+// nlohmann's message without its own prefix ("[json.exception.parse_error.101] ").
+std::string reason_of(const nlohmann::detail::exception& error) {
+  const std::string_view message = error.what();
+  const size_t end = message.find("] ");
+  return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
+}
+
+}  // namespace
+
+// Builds the tree from parser events. Each handler returns false to stop the parser; the reason is then in the faults.
+class JsonTreeBuilder final : public Sax {
+ public:
+  JsonTreeBuilder(JsonTree& tree, const JsonLimits& limits, Faults& faults)
+      : tree_(tree), limits_(limits), faults_(faults) {}
+
+  bool null() override { return add(JsonKind::kNull, 0); }
+  bool boolean(bool value) override { return add(JsonKind::kBool, value ? 1 : 0); }
+  bool number_integer(number_integer_t value) override {
+    return add_text(JsonKind::kOtherNumber, fmt::to_string(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override { return add(JsonKind::kUnsigned, value); }
+  bool number_float(number_float_t, const string_t& text) override { return add_text(JsonKind::kOtherNumber, text); }
+  bool string(string_t& value) override { return add_text(JsonKind::kString, value); }
+  bool binary(binary_t&) override { return refuse(Rule::kJsonSyntax, "binary values are not JSON"); }
+
+  bool start_object(size_t) override { return open(JsonKind::kObject); }
+  bool start_array(size_t) override { return open(JsonKind::kArray); }
+  bool end_object() override {
+    if (!check_keys_differ()) return false;
+    open_.pop_back();
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool key(string_t& name) override {
+    const uint64_t text = store(name);
+    key_begin_ = static_cast<uint32_t>(text >> 32);
+    key_size_ = static_cast<uint32_t>(text);
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    return refuse(Rule::kJsonSyntax, fmt::format("byte {}: {}", position, shown(reason_of(error))));
+  }
+
+ private:
+  struct Open {
+    uint32_t node;
+    uint32_t last_child;
+  };
+
+  bool refuse(Rule rule, std::string message) {
+    faults_.add(rule, place(), std::move(message));
+    return false;
+  }
+
+  // "parts[3].owns": where in the document the builder is.
+  std::string place() const {
+    std::string path;
+    for (size_t i = 1; i < open_.size(); ++i) {
+      const JsonTree::Node& node = tree_.nodes_[open_[i].node];
+      const JsonTree::Node& parent = tree_.nodes_[open_[i - 1].node];
+      if (parent.kind == JsonKind::kArray)
+        path += fmt::format("[{}]", parent.child_count - 1);
+      else
+        path += fmt::format("{}{}", path.empty() ? "" : ".",
+                            shown(tree_.text_at(uint64_t{node.key_begin} << 32 | node.key_size)));
+    }
+    return path;
+  }
+
+  uint64_t store(std::string_view text) {
+    const uint64_t begin = tree_.text_.size();  // fits in 32 bits: no longer than the document
+    tree_.text_.append(text);
+    return begin << 32 | text.size();
+  }
+
+  bool add_text(JsonKind kind, std::string_view text) { return add(kind, store(text)); }
+
+  bool add(JsonKind kind, uint64_t payload) {
+    if (tree_.nodes_.size() >= limits_.values_max)
+      return refuse(Rule::kJsonValues, fmt::format("more than the limit of {} values", limits_.values_max));
+    const auto index = static_cast<uint32_t>(tree_.nodes_.size());
+    JsonTree::Node node;
+    node.kind = kind;
+    node.payload = payload;
+    if (!open_.empty()) {
+      Open& parent = open_.back();
+      JsonTree::Node& parent_node = tree_.nodes_[parent.node];
+      if (parent_node.kind == JsonKind::kObject) {
+        node.key_begin = key_begin_;
+        node.key_size = key_size_;
+      }
+      if (parent.last_child == JsonTree::kNone)
+        parent_node.payload = index;
+      else
+        tree_.nodes_[parent.last_child].next = index;
+      parent.last_child = index;
+      ++parent_node.child_count;
+    }
+    tree_.nodes_.push_back(node);
+    return true;
+  }
+
+  bool open(JsonKind kind) {
+    if (open_.size() >= limits_.depth_max)
+      return refuse(Rule::kJsonDepth, fmt::format("nested deeper than the limit of {}", limits_.depth_max));
+    if (!add(kind, 0)) return false;
+    open_.push_back(Open{static_cast<uint32_t>(tree_.nodes_.size() - 1), JsonTree::kNone});
+    return true;
+  }
+
+  // Sorted, so that a hostile object with many fields costs O(n log n).
+  bool check_keys_differ() {
+    const JsonTree::Node& object = tree_.nodes_[open_.back().node];
+    keys_.clear();
+    uint32_t child = object.child_count == 0 ? JsonTree::kNone : static_cast<uint32_t>(object.payload);
+    for (; child != JsonTree::kNone; child = tree_.nodes_[child].next) {
+      const JsonTree::Node& node = tree_.nodes_[child];
+      keys_.push_back(tree_.text_at(uint64_t{node.key_begin} << 32 | node.key_size));
+    }
+    if (!std::is_sorted(keys_.begin(), keys_.end())) std::sort(keys_.begin(), keys_.end());
+    const auto repeated = std::adjacent_find(keys_.begin(), keys_.end());
+    if (repeated == keys_.end()) return true;
+    return refuse(Rule::kFieldRepeated, fmt::format("field '{}' stands there twice", shown(*repeated)));
+  }
+
+  JsonTree& tree_;
+  const JsonLimits& limits_;
+  Faults& faults_;
+  std::vector<Open> open_;
+  std::vector<std::string_view> keys_;
+  uint32_t key_begin_ = 0;
+  uint32_t key_size_ = 0;
+};
+
+std::optional<JsonTree> JsonTree::parse(std::string_view text, const JsonLimits& limits, Faults& faults) {
+  CHECK(limits.bytes_max <= UINT32_MAX);
+  if (text.size() > limits.bytes_max) {
+    faults.add(Rule::kJsonBytes, "", fmt::format("{} bytes, more than the limit of {}", text.size(), limits.bytes_max));
+    return std::nullopt;
+  }
+  JsonTree tree;
+  JsonTreeBuilder builder(tree, limits, faults);
+  if (!nlohmann::json::sax_parse(text, &builder)) return std::nullopt;
+  return tree;
+}
+
+std::string_view JsonTree::text_at(uint64_t begin_and_size) const {
+  return std::string_view(text_).substr(begin_and_size >> 32, begin_and_size & UINT32_MAX);
+}
+
+JsonKind JsonValue::kind() const { return tree_->nodes_[index_].kind; }
+
+bool JsonValue::as_bool() const {
+  CHECK(kind() == JsonKind::kBool);
+  return tree_->nodes_[index_].payload != 0;
+}
+
+uint64_t JsonValue::as_unsigned() const {
+  CHECK(kind() == JsonKind::kUnsigned);
+  return tree_->nodes_[index_].payload;
+}
+
+std::string_view JsonValue::text() const {
+  CHECK(kind() == JsonKind::kString || kind() == JsonKind::kOtherNumber);
+  return tree_->text_at(tree_->nodes_[index_].payload);
+}
+
+uint32_t JsonValue::size() const { return tree_->nodes_[index_].child_count; }
+
+std::optional<JsonValue> JsonValue::first() const {
+  if (size() == 0) return std::nullopt;
+  return JsonValue(tree_, static_cast<uint32_t>(tree_->nodes_[index_].payload));
+}
+
+std::optional<JsonValue> JsonValue::next() const {
+  const uint32_t next = tree_->nodes_[index_].next;
+  if (next == JsonTree::kNone) return std::nullopt;
+  return JsonValue(tree_, next);
+}
+
+std::string_view JsonValue::key() const {
+  const JsonTree::Node& node = tree_->nodes_[index_];
+  return tree_->text_at(uint64_t{node.key_begin} << 32 | node.key_size);
+}
+
+std::optional<JsonValue> JsonValue::find(std::string_view key) const {
+  for (std::optional<JsonValue> field = first(); field; field = field->next())
+    if (field->key() == key) return field;
+  return std::nullopt;
+}
+
+std::string_view json_kind_name(JsonKind kind) {
+  switch (kind) {
+    case JsonKind::kNull: return "null";
+    case JsonKind::kBool: return "a boolean";
+    case JsonKind::kUnsigned: return "an integer";
+    case JsonKind::kOtherNumber: return "a number";
+    case JsonKind::kString: return "a string";
+    case JsonKind::kArray: return "an array";
+    case JsonKind::kObject: return "an object";
+  }
+  check_failed("a known JSON kind", __FILE__, __LINE__);
+}
+
+}  // namespace crossdock
