@@ -23,7 +23,8 @@ class IntervalSet {
   static std::optional<IntervalSet> from_canonical(std::vector<Range> ranges);
 
   bool empty() const { return ranges_.empty(); }
-  const std::vector<Range>& ranges() const { return ranges_; }
+  const std::vector<Range>& ranges() const& { return ranges_; }
+  const std::vector<Range>& ranges() && = delete;  // would outlive a temporary set in a range-for
   // How many numbers are members. Saturates at 2^64 - 1.
   uint64_t count() const;
   // The smallest range that holds every member; an empty range when there are none.

@@ -44,9 +44,11 @@ const LayerGroup* CacheSchema::find_group(uint64_t layer) const {
   return found == groups.end() ? nullptr : &*found;
 }
 
-Range live_tokens(const LayerGroup& group, Range tokens) {
+Range live_tokens(const LayerGroup& group, const Component& component, Range tokens) {
+  if (component.is_state()) return Range(0, 1);
   if (!group.window_tokens || tokens.size() <= *group.window_tokens) return tokens;
-  return Range(tokens.end() - *group.window_tokens, tokens.end());
+  const uint64_t first = tokens.end() - *group.window_tokens;
+  return Range(std::max(tokens.begin(), first - first % *component.tokens_per_row), tokens.end());
 }
 
 std::optional<uint64_t> known_item_bytes(const std::string& dtype) {

@@ -52,8 +52,9 @@ struct CacheSchema {
   friend bool operator==(const CacheSchema&, const CacheSchema&) = default;
 };
 
-// The tokens of `tokens` (a snapshot's interval) that the group keeps: all, or the last window_tokens.
-Range live_tokens(const LayerGroup& group, Range tokens);
+// The part of a snapshot's interval `tokens` for which the group keeps rows of the component: all of it, or the last
+// window_tokens, begun at the row that holds the first of them. [0, 1) for a state component.
+Range live_tokens(const LayerGroup& group, const Component& component, Range tokens);
 
 // Bytes of one item of a dtype with a fixed size, or empty for a name that is not known here. Sub-byte types are named
 // by their packed form (float4_e2m1fn_x2). Source of the names: PyTorch's torch.dtype.

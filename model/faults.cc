@@ -20,12 +20,29 @@ std::string_view rule_name(Rule rule) { return rule_table()[static_cast<size_t>(
 
 std::string Fault::to_line() const {
   const std::string where = place.empty() ? document : fmt::format("{} {}", document, place);
-  return fmt::format("{}: {} [{}]", where, message, rule_name(rule));
+  return printable(fmt::format("{}: {} [{}]", where, message, rule_name(rule)));
+}
+
+std::string printable(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      line += c;
+  }
+  return line;
 }
 
 void Faults::add(Rule rule, std::string place, std::string message) {
   ++total_;
   if (!full()) kept_.push_back(Fault{rule, document_, std::move(place), std::move(message)});
+}
+
+void Faults::take(const Faults& other) {
+  total_ += other.total_;
+  for (const Fault& fault : other.kept_)
+    if (!full()) kept_.push_back(fault);
 }
 
 bool Faults::has(Rule rule) const {

@@ -28,6 +28,9 @@ struct RuleInfo {
 const std::vector<RuleInfo>& rule_table();
 std::string_view rule_name(Rule rule);
 
+// The text on one line: control characters, which a hostile name may hold, become \xNN.
+std::string printable(std::string_view text);
+
 struct Fault {
   Rule rule;
   std::string document;  // for example: placement 'decode'
@@ -51,6 +54,9 @@ class Faults {
   const std::string& document() const { return document_; }
 
   void add(Rule rule, std::string place, std::string message);
+
+  // Adds all of another collection, each with the document it has there.
+  void take(const Faults& other);
 
   bool empty() const { return total_ == 0; }
   uint64_t total() const { return total_; }

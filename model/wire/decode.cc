@@ -1,6 +1,7 @@
 #include "model/wire/decode.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -167,6 +168,19 @@ IntervalSet ObjectReader::interval_set(std::string_view name) {
   IntervalSet set;
   required(name, [&](const JsonCursor& cursor) { set = cursor.interval_set(); });
   return set;
+}
+
+std::string ObjectReader::choice(std::string_view name, const std::vector<std::string_view>& choices) {
+  std::string text;
+  required(name, [&](const JsonCursor& cursor) {
+    if (!cursor.require(JsonKind::kString)) return;
+    if (std::find(choices.begin(), choices.end(), cursor.value.text()) != choices.end())
+      text = cursor.value.text();
+    else
+      cursor.refuse(Rule::kFieldChoice,
+                    fmt::format("'{}' is not one of {}", shown(cursor.value.text()), fmt::join(choices, ", ")));
+  });
+  return text;
 }
 
 void ObjectReader::finish() {

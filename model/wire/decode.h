@@ -81,6 +81,8 @@ class ObjectReader {
   Sha256Digest digest(std::string_view name);
   Range range(std::string_view name);
   IntervalSet interval_set(std::string_view name);
+  // One of `choices`; empty text, and a fault, when it is another.
+  std::string choice(std::string_view name, const std::vector<std::string_view>& choices);
   std::optional<uint64_t> optional_number(std::string_view name, uint64_t minimum = 0);
 
   void finish();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -54,6 +55,11 @@ void append_code_point(std::string& out, uint32_t code_point) {
 void append_string(std::string& out, std::string_view utf8) {
   out.push_back('"');
   while (!utf8.empty()) {
+    const auto is_plain = [](char c) { return 0x20 <= c && c < 0x7f && c != '"' && c != '\\'; };
+    const auto plain_end = std::find_if_not(utf8.begin(), utf8.end(), is_plain);
+    out.append(utf8.begin(), plain_end);
+    utf8.remove_prefix(static_cast<size_t>(plain_end - utf8.begin()));
+    if (utf8.empty()) break;
     const std::optional<uint32_t> code_point = take_code_point(utf8);
     CHECK(code_point.has_value());
     append_code_point(out, *code_point);

@@ -1,0 +1,265 @@
+#include "model/binding_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/text.h"
+#include "model/view_rules.h"
+#include "model/wire/documents.h"
+
+namespace crossdock {
+namespace {
+
+ViewDocument view_document(const RuntimeBinding& binding) {
+  ViewDocument document{binding.page_tables, binding.views, {}, binding.tokens};
+  for (const Region& region : binding.regions) document.spaces.push_back(ByteSpace{region.id, region.bytes});
+  return document;
+}
+
+std::string label(const RuntimeBinding& binding) {
+  return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
+}
+
+void check_region(const Region& region, const RuntimeBinding& binding, Faults& faults) {
+  const std::string place = fmt::format("region '{}'", region.id.text());
+  check_name(region.id.text(), place, "the region's id", faults);
+  if (region.endpoint) check_name(*region.endpoint, place, "endpoint", faults);
+  const auto device = std::find_if(binding.devices.begin(), binding.devices.end(),
+                                   [&](const Device& candidate) { return candidate.id == region.device; });
+  if (device == binding.devices.end())
+    faults.add(Rule::kRegionDevice, place, fmt::format("there is no device '{}'", region.device.text()));
+  else if (region.bytes > device->registration_bytes_max)
+    faults.add(Rule::kRegistrationLimit, place,
+               fmt::format("{} bytes are more than the {} that device '{}' can register; split the region",
+                           region.bytes, device->registration_bytes_max, region.device.text()));
+  if (region.address && region.bytes > Range::kUnbounded - *region.address)
+    faults.add(Rule::kSizeOverflow, place,
+               fmt::format("{} bytes from address {} end past 2^64", region.bytes, *region.address));
+}
+
+// Regions with addresses on one device, as address ranges; names tell them apart.
+struct AddressRange {
+  DeviceId device;
+  Range addresses;
+  RegionId region;
+};
+
+void check_addresses(std::vector<AddressRange> ranges, Faults& faults) {
+  std::sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
+    return std::tie(a.device, a.addresses, a.region) < std::tie(b.device, b.addresses, b.region);
+  });
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    const AddressRange& a = ranges[i - 1];
+    const AddressRange& b = ranges[i];
+    if (a.device == b.device && a.region != b.region && a.addresses.overlaps(b.addresses))
+      faults.add(Rule::kRegionsOverlap, fmt::format("region '{}'", b.region.text()),
+                 fmt::format("addresses {} overlap {} of region '{}'", range_text(b.addresses), range_text(a.addresses),
+                             a.region.text()));
+  }
+}
+
+void append_addresses(const RuntimeBinding& binding, std::vector<AddressRange>& ranges) {
+  for (const Region& region : binding.regions)
+    if (region.address)
+      ranges.push_back(AddressRange{region.device, Range(*region.address, *region.address + region.bytes), region.id});
+}
+
+// All bindings of one instance.
+class InstanceCheck {
+ public:
+  InstanceCheck(std::span<const BoundParticipant* const> bound, Faults& faults) : bound_(bound), faults_(faults) {}
+
+  void run() {
+    const uint64_t faults_before = faults_.total();
+    std::vector<AddressRange> addresses;
+    for (const BoundParticipant* participant : bound_) {
+      const RuntimeBinding& binding = **participant->binding;
+      faults_.set_document(label(binding));
+      for (const Region& region : binding.regions) agree(region);
+      append_addresses(binding, addresses);
+    }
+    check_addresses(std::move(addresses), faults_);
+    if (faults_.total() != faults_before) return;
+    for (const auto& [id, region] : regions_) check_shared_bytes(id);
+  }
+
+ private:
+  void agree(const Region& region) {
+    const auto [known, is_new] = regions_.emplace(region.id, &region);
+    if (!is_new && !(*known->second == region))
+      faults_.add(Rule::kInstanceRegion, fmt::format("region '{}'", region.id.text()),
+                  "another binding of the instance describes it differently");
+  }
+
+  void check_shared_bytes(const RegionId& id) {
+    std::vector<StridedBytes> sets;
+    std::vector<std::pair<size_t, std::string>> owners;  // first owner number of each binding
+    size_t first_owner = 0;
+    for (const BoundParticipant* participant : bound_) {
+      const RuntimeBinding& binding = **participant->binding;
+      owners.emplace_back(first_owner, label(binding));
+      append_space_bytes(view_document(binding), participant->context->placement().cache_schema, id, first_owner, sets);
+      first_owner += binding.views.size();
+    }
+    const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
+    const auto name = [&](size_t owner) {
+      const auto after = std::partition_point(owners.begin(), owners.end(),
+                                              [owner](const auto& entry) { return entry.first <= owner; });
+      const auto& [first, text] = *std::prev(after);
+      return fmt::format("{} view {}", text, owner - first);
+    };
+    if (!overlap.complete)
+      faults_.add(Rule::kWorkLimit, fmt::format("region '{}'", id.text()),
+                  fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
+    else if (overlap.owners)
+      faults_.add(Rule::kViewsOverlap, fmt::format("region '{}'", id.text()),
+                  fmt::format("{} and {} share bytes", name(overlap.owners->first), name(overlap.owners->second)));
+  }
+
+  std::span<const BoundParticipant* const> bound_;
+  Faults& faults_;
+  std::map<RegionId, const Region*> regions_;
+};
+
+void check_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {
+  const auto differs = [&](std::string message) { faults.add(Rule::kBindingIdentity, "", std::move(message)); };
+  const PlacementManifest& placement = context.placement();
+  if (binding.placement_digest != context.placement_digest())
+    differs(fmt::format("placement_digest {} is not that of placement '{}' ({})", binding.placement_digest.hex(),
+                        placement.name, context.placement_digest().hex()));
+  if (binding.resource != placement.resource)
+    differs(
+        fmt::format("resource '{}' is not the placement's '{}'", binding.resource.text(), placement.resource.text()));
+  if (binding.revision != placement.revision)
+    differs(
+        fmt::format("revision '{}' is not the placement's '{}'", binding.revision.text(), placement.revision.text()));
+  if (placement.topology.find(binding.participant) == nullptr)
+    differs(fmt::format("placement '{}' has no participant '{}'", placement.name, binding.participant.text()));
+  if (!placement.tokens.contains(binding.tokens))
+    faults.add(Rule::kTokenBounds, "",
+               fmt::format("tokens {} lie outside the placement's tokens {}", range_text(binding.tokens),
+                           range_text(placement.tokens)));
+  const SnapshotDescriptor* snapshot = context.snapshot();
+  if (snapshot == nullptr) return;
+  if (binding.snapshot_digest != *context.snapshot_digest())
+    differs(fmt::format("snapshot_digest {} is not that of the snapshot ({})", binding.snapshot_digest.hex(),
+                        context.snapshot_digest()->hex()));
+  if (binding.resource != snapshot->resource)
+    differs(
+        fmt::format("resource '{}' is not the snapshot's '{}'", binding.resource.text(), snapshot->resource.text()));
+  if (binding.tokens != snapshot->tokens)
+    differs(
+        fmt::format("tokens {} are not the snapshot's {}", range_text(binding.tokens), range_text(snapshot->tokens)));
+  if (snapshot->cache_schema_digest != context.cache_schema_digest())
+    differs(fmt::format("the snapshot's cache schema {} is not that of placement '{}' ({})",
+                        snapshot->cache_schema_digest.hex(), placement.name, context.cache_schema_digest().hex()));
+}
+
+}  // namespace
+
+void canonicalize(RuntimeBinding& binding) {
+  std::stable_sort(binding.devices.begin(), binding.devices.end(),
+                   [](const Device& a, const Device& b) { return a.id < b.id; });
+  std::stable_sort(binding.regions.begin(), binding.regions.end(),
+                   [](const Region& a, const Region& b) { return a.id < b.id; });
+  canonicalize_views(binding.page_tables, binding.views);
+}
+
+void validate(const RuntimeBinding& binding, Faults& faults) {
+  faults.set_document(label(binding));
+  const uint64_t faults_before = faults.total();
+  check_name(binding.operation.text(), "", "operation", faults);
+  check_name(binding.resource.text(), "", "resource", faults);
+  check_name(binding.revision.text(), "", "revision", faults);
+  check_name(binding.participant.text(), "", "participant", faults);
+  check_name(binding.instance.text(), "", "instance", faults);
+  if (binding.tokens.empty()) faults.add(Rule::kSnapshotEmpty, "", "the binding's tokens are empty");
+  for (size_t i = 0; i < binding.devices.size(); ++i) {
+    const Device& device = binding.devices[i];
+    const std::string place = fmt::format("device '{}'", device.id.text());
+    check_name(device.id.text(), place, "the device's id", faults);
+    check_name(device.kind, place, "kind", faults);
+    if (i > 0 && binding.devices[i - 1].id == device.id)
+      faults.add(Rule::kDeviceRepeated, place, "the device stands there twice");
+  }
+  const std::optional<std::string>* endpoint = nullptr;
+  for (size_t i = 0; i < binding.regions.size(); ++i) {
+    const Region& region = binding.regions[i];
+    const std::string place = fmt::format("region '{}'", region.id.text());
+    check_region(region, binding, faults);
+    if (i > 0 && binding.regions[i - 1].id == region.id)
+      faults.add(Rule::kRegionRepeated, place, "the region stands there twice");
+    if (endpoint == nullptr) endpoint = &region.endpoint;
+    if (*endpoint != region.endpoint)
+      faults.add(Rule::kInstanceEndpoint, place,
+                 fmt::format("endpoint '{}' differs from '{}' of another region", region.endpoint.value_or("none"),
+                             endpoint->value_or("none")));
+  }
+  check_views_alone(view_document(binding), faults);
+  if (faults.total() != faults_before) return;
+  std::vector<AddressRange> addresses;
+  append_addresses(binding, addresses);
+  check_addresses(std::move(addresses), faults);
+}
+
+BindingContext::BindingContext(const Valid<PlacementManifest>& placement, const Valid<SnapshotDescriptor>* snapshot)
+    : placement_(&placement),
+      snapshot_(snapshot),
+      placement_digest_(digest(placement)),
+      cache_schema_digest_(crossdock::cache_schema_digest(placement)) {
+  if (snapshot != nullptr) snapshot_digest_ = digest(*snapshot);
+}
+
+Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement) {
+  Faults none;
+  const auto schema = Valid<CacheSchema>::make(placement->cache_schema, none);
+  CHECK(schema.has_value());  // it was valid inside the placement
+  return digest(*schema);
+}
+
+void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Faults& faults) {
+  faults.set_document(label(*binding));
+  const uint64_t faults_before = faults.total();
+  check_identity(*binding, context, faults);
+  if (faults.total() != faults_before) return;
+  const std::vector<Part>& parts = context.placement().parts;
+  const auto part = std::lower_bound(parts.begin(), parts.end(), binding->participant,
+                                     [](const Part& p, const ParticipantId& id) { return p.participant < id; });
+  check_views(view_document(*binding), context.placement().cache_schema, part->owns, context.placement().tokens,
+              faults);
+}
+
+void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementManifest>& placement,
+                   const Valid<SnapshotDescriptor>& snapshot, Faults& faults) {
+  check_binding(binding, BindingContext(placement, &snapshot), faults);
+}
+
+void check_instances(std::span<const BoundParticipant> bound, Faults& faults) {
+  std::map<InstanceId, std::vector<const BoundParticipant*>> instances;
+  std::map<std::string, InstanceId> instance_of_endpoint;
+  std::map<InstanceId, std::string> endpoint_of_instance;
+  for (const BoundParticipant& participant : bound) {
+    const RuntimeBinding& binding = **participant.binding;
+    instances[binding.instance].push_back(&participant);
+    if (binding.regions.empty() || !binding.regions.front().endpoint) continue;
+    const std::string& endpoint = *binding.regions.front().endpoint;
+    faults.set_document(label(binding));
+    const auto& instance = instance_of_endpoint.emplace(endpoint, binding.instance).first->second;
+    if (instance != binding.instance)
+      faults.add(Rule::kInstanceEndpoint, "",
+                 fmt::format("endpoint '{}' belongs to instance '{}' and to '{}'", endpoint, instance.text(),
+                             binding.instance.text()));
+    const std::string& known = endpoint_of_instance.emplace(binding.instance, endpoint).first->second;
+    if (known != endpoint)
+      faults.add(Rule::kInstanceEndpoint, "",
+                 fmt::format("instance '{}' has endpoints '{}' and '{}'", binding.instance.text(), known, endpoint));
+  }
+  for (const auto& [instance, participants] : instances) InstanceCheck(participants, faults).run();
+}
+
+}  // namespace crossdock

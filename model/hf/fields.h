@@ -1,0 +1,68 @@
+// Typed access to the fields of a model config.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model/wire/decode.h"
+
+namespace crossdock {
+
+// Text of a config in a message, cut when it is long.
+std::string shown_text(std::string_view text);
+
+// One object of a config. A field that is null counts as absent. Each reader adds a fault for a field that is there but
+// is not what it should be; who reads several asks failed() once, at the end.
+class ConfigFields {
+ public:
+  // `architecture` names, in faults, who needs a field that is missing.
+  ConfigFields(const JsonCursor& cursor, std::string_view architecture)
+      : cursor_(cursor), architecture_(architecture), faults_before_(cursor.faults.total()) {}
+
+  // A fault was added since this object was made.
+  bool failed() const { return cursor_.faults.total() != faults_before_; }
+  std::string_view architecture() const { return architecture_; }
+  const JsonCursor& cursor() const { return cursor_; }
+
+  // False also for null.
+  bool has(std::string_view name) const { return find(name).has_value(); }
+  // There and null: in some classes this differs from absent.
+  bool is_null(std::string_view name) const;
+
+  // Each is empty when the field is absent or refused. A count is at least 1.
+  std::optional<uint64_t> find_number(std::string_view name) const;
+  std::optional<uint64_t> find_count(std::string_view name) const;
+  std::optional<bool> find_flag(std::string_view name) const;
+  std::optional<std::string> find_text(std::string_view name) const;
+
+  // The field, or `fallback`; with neither, a fault.
+  std::optional<uint64_t> count(std::string_view name, std::optional<uint64_t> fallback = std::nullopt) const;
+
+  // Rule "config-field" at the field.
+  void refuse(std::string_view name, std::string message) const {
+    refuse(name, Rule::kConfigField, std::move(message));
+  }
+  void refuse(std::string_view name, Rule rule, std::string message) const;
+  void refuse_missing(std::string_view name) const;
+
+  // Calls read(const JsonCursor&) with the field, unless it is absent.
+  template <class Read>
+  void visit(std::string_view name, Read read) const {
+    const std::optional<JsonValue> value = find(name);
+    if (!value) return;
+    const JsonPath path = cursor_.path.field(name);
+    read(JsonCursor{*value, path, cursor_.faults});
+  }
+
+ private:
+  std::optional<JsonValue> find(std::string_view name) const;
+
+  const JsonCursor& cursor_;
+  std::string_view architecture_;
+  uint64_t faults_before_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,51 @@
+// The rules of views, shared by runtime bindings and store manifests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/cache_schema.h"
+#include "model/faults.h"
+#include "model/placement.h"
+#include "model/strided_overlap.h"
+#include "model/view.h"
+
+namespace crossdock {
+
+// A region or an object, as far as views care.
+struct ByteSpace {
+  RegionId id;
+  uint64_t bytes;
+};
+
+// What a document with views consists of. All lists are in canonical order.
+struct ViewDocument {
+  const std::vector<PageTable>& page_tables;
+  const std::vector<View>& views;
+  std::vector<ByteSpace> spaces;  // sorted by id
+  Range tokens;                   // the snapshot's interval
+};
+
+void canonicalize_views(std::vector<PageTable>& page_tables, std::vector<View>& views);
+
+// The rules that need no schema: names, page tables, empty views, unknown regions.
+void check_views_alone(const ViewDocument& document, Faults& faults);
+
+// Against a schema and what is required of the views. The rules above hold. Rules: alignment, strides, bounds, pages,
+// no shared bytes, and exact cover of `required` (ownerships of one part, whose tokens are cut to `token_universe`).
+void check_views(const ViewDocument& document, const CacheSchema& schema, const std::vector<Ownership>& required,
+                 Range token_universe, Faults& faults);
+
+// The bytes of all views in one space, each set owned by first_owner + the view's index. The views passed the rules.
+void append_space_bytes(const ViewDocument& document, const CacheSchema& schema, const RegionId& space,
+                        size_t first_owner, std::vector<StridedBytes>& sets);
+
+// "view 3 (component key, layers 0-31, tokens [0,64), heads [0,8))"
+std::string view_place(size_t index, const View& view);
+
+inline constexpr uint64_t kViewPiecesMax = uint64_t{1} << 22;   // pages of all views together
+inline constexpr uint64_t kOverlapWorkMax = uint64_t{1} << 24;  // sets unrolled while looking for shared bytes
+
+}  // namespace crossdock

@@ -1,0 +1,84 @@
+// Each part of a document to and from JSON; model/wire/documents.h puts documents together from them.
+// encode() writes the value of a part; decode() reads it, adding faults and returning harmless values where it must.
+#pragma once
+
+#include <vector>
+
+#include "model/binding.h"
+#include "model/cache_schema.h"
+#include "model/placement.h"
+#include "model/snapshot.h"
+#include "model/store.h"
+#include "model/topology.h"
+#include "model/wire/decode.h"
+#include "model/wire/json_writer.h"
+
+namespace crossdock {
+
+// A document is an object with the fields 'schema' and 'version' among its own; one that is embedded in another goes
+// without these two.
+template <class Document>
+struct DocumentCodec;
+
+#define CROSSDOCK_DOCUMENT_CODEC(Document, schema_text)                              \
+  template <>                                                                        \
+  struct DocumentCodec<Document> {                                                   \
+    static constexpr std::string_view kSchema = schema_text;                         \
+    static void encode(JsonWriter& out, const Document& document, bool with_header); \
+    static Document decode_fields(ObjectReader& in);                                 \
+  }
+
+CROSSDOCK_DOCUMENT_CODEC(CacheSchema, "crossdock.cache_schema");
+CROSSDOCK_DOCUMENT_CODEC(SnapshotDescriptor, "crossdock.snapshot");
+CROSSDOCK_DOCUMENT_CODEC(Topology, "crossdock.topology");
+CROSSDOCK_DOCUMENT_CODEC(PlacementManifest, "crossdock.placement");
+CROSSDOCK_DOCUMENT_CODEC(RuntimeBinding, "crossdock.binding");
+CROSSDOCK_DOCUMENT_CODEC(StoreLayout, "crossdock.store_layout");
+CROSSDOCK_DOCUMENT_CODEC(StoreManifest, "crossdock.store_manifest");
+#undef CROSSDOCK_DOCUMENT_CODEC
+
+// A document of the kind that stands inside another one, without header.
+template <class Document>
+Document decode_embedded(const JsonCursor& cursor) {
+  ObjectReader in(cursor);
+  Document document = DocumentCodec<Document>::decode_fields(in);
+  in.finish();
+  return document;
+}
+
+// The two header fields, at their places in the sorted order; nothing when `with_header` is false.
+void encode_schema(JsonWriter& out, std::string_view schema, bool with_header);
+void encode_version(JsonWriter& out, bool with_header);
+
+void encode(JsonWriter& out, Range range);
+void encode(JsonWriter& out, const IntervalSet& set);
+void encode(JsonWriter& out, const std::vector<ComponentName>& names);
+std::vector<ComponentName> decode_component_names(const JsonCursor& cursor);
+
+void encode(JsonWriter& out, const CyclicTokens& cycle);
+CyclicTokens decode_cycle(const JsonCursor& cursor);
+
+void encode(JsonWriter& out, const std::vector<PageTable>& tables);
+std::vector<PageTable> decode_page_tables(const JsonCursor& cursor);
+
+void encode(JsonWriter& out, const std::vector<View>& views);
+std::vector<View> decode_views(const JsonCursor& cursor);
+
+// Reads each element of an array with decode_element(const JsonCursor&).
+template <class Decode>
+auto decode_list(const JsonCursor& cursor, Decode decode_element) {
+  std::vector<decltype(decode_element(cursor))> list;
+  list.reserve(cursor.value.kind() == JsonKind::kArray ? cursor.value.size() : 0);
+  cursor.for_each([&](const JsonCursor& item) { list.push_back(decode_element(item)); });
+  return list;
+}
+
+// Writes an array with encode_element(out, element) for each.
+template <class Element, class Encode>
+void encode_list(JsonWriter& out, const std::vector<Element>& list, Encode encode_element) {
+  out.begin_array();
+  for (const Element& element : list) encode_element(out, element);
+  out.end_array();
+}
+
+}  // namespace crossdock
