@@ -140,6 +140,7 @@ std::optional<HfModel> read_hf_config(std::string_view json, const HfOptions& op
                                       Faults& faults) {
   const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
   if (!tree) return std::nullopt;
+  faults.set_document("model config");
   const JsonPath root_path;
   const JsonCursor root_cursor = {tree->root(), root_path, faults};
   if (!root_cursor.require(JsonKind::kObject)) return std::nullopt;

@@ -19,7 +19,7 @@ namespace crossdock {
 struct HfOptions {
   // dtype of the attention cache when it is not the model's own: "float8_e4m3fn", ... or, for multi-head latent
   // attention only, vLLM's packing "fp8_ds_mla". States and indexer keys keep theirs.
-  std::optional<std::string> kv_dtype;
+  std::optional<std::string> kv_dtype = std::nullopt;
   // With an fp8 kv_dtype: adds components "key_scale" and "value_scale", one float32 per token and head.
   bool kv_scales = false;
   // Adds the draft (multi-token prediction) layers of the checkpoint; their ids follow the last hidden layer's.

@@ -66,9 +66,9 @@ class RangeList {
   bool add_pages(const View& view, const ResolvedRange& whole, Checked offset) {
     const auto table = std::find_if(binding_.page_tables.begin(), binding_.page_tables.end(),
                                     [&](const PageTable& candidate) { return candidate.id == view.pages->table; });
-    if (table == binding_.page_tables.end() || table->page_tokens == 0 || view.tokens.begin() < table->token_begin)
-      return refuse(
-          fmt::format("page table '{}' does not hold tokens {}", view.pages->table.text(), range_text(view.tokens)));
+    CHECK(table != binding_.page_tables.end());  // that there is one is a binding's own rule; what it holds is not
+    if (view.tokens.begin() < table->token_begin)
+      return refuse(fmt::format("page table '{}' begins after tokens {}", table->id.text(), range_text(view.tokens)));
     for (uint64_t token = view.tokens.begin(); token < view.tokens.end();) {
       const uint64_t page = (token - table->token_begin) / table->page_tokens;
       const uint64_t row = (token - table->token_begin) % table->page_tokens;
@@ -85,29 +85,29 @@ class RangeList {
   }
 
   // A range steps from token to token over whole rows of heads. Heads that lie further apart become ranges of their
-  // own.
-  bool add_rows(const View& view, const ResolvedRange& part, Checked offset) {
+  // own, with the stride of packed heads: Mooncake then copies all tokens of one in a single piece.
+  bool add_rows(const View& view, ResolvedRange part, Checked offset) {
     const uint64_t head_bytes = group_.find(view.component)->head_bytes();
     const auto row_bytes = (Checked(part.heads.size() - 1) * view.strides.head + head_bytes).value();
-    const bool together = part.tokens.size() == 1 || (row_bytes && *row_bytes <= view.strides.row);
-    if (together) return add_range(view, part, offset, row_bytes);
-    for (uint64_t head = part.heads.begin(); head < part.heads.end(); ++head) {
-      ResolvedRange one = part;
-      one.heads = Range(head, head + 1);
-      const Checked head_offset = Checked(head - part.heads.begin()) * view.strides.head;
-      if (!add_range(view, one, offset + head_offset, head_bytes)) return false;
+    if (row_bytes && (part.tokens.size() == 1 || *row_bytes <= view.strides.row)) {
+      // Nothing steps along an axis with one index, but Mooncake wants its stride to be no less than a packed one's.
+      part.head_stride_bytes = part.heads.size() == 1 ? std::max(view.strides.head, head_bytes) : view.strides.head;
+      part.token_stride_bytes = part.tokens.size() == 1 ? std::max(view.strides.row, *row_bytes) : view.strides.row;
+      return push(part, offset);
+    }
+    part.head_stride_bytes = head_bytes;
+    part.token_stride_bytes = view.strides.row;
+    for (uint64_t head = view.heads.begin(); head < view.heads.end(); ++head) {
+      part.heads = Range(head, head + 1);
+      if (!push(part, offset + Checked(head - view.heads.begin()) * view.strides.head)) return false;
     }
     return true;
   }
 
-  bool add_range(const View& view, ResolvedRange range, Checked offset, std::optional<uint64_t> row_bytes) {
-    if (!row_bytes || !offset.value()) return refuse("an offset passes 2^64 - 1");
+  bool push(ResolvedRange range, Checked offset) {
+    if (!offset.value()) return refuse("an offset passes 2^64 - 1");
     if (ranges_.size() == kRangesMax) return refuse(fmt::format("more than {} ranges", kRangesMax));
     range.offset_bytes = *offset.value();
-    // Nothing steps along an axis with one index, but Mooncake wants its stride to be that of a packed one at least.
-    const uint64_t head_bytes = group_.find(view.component)->head_bytes();
-    range.head_stride_bytes = range.heads.size() == 1 ? std::max(view.strides.head, head_bytes) : view.strides.head;
-    range.token_stride_bytes = range.tokens.size() == 1 ? std::max(view.strides.row, *row_bytes) : view.strides.row;
     ranges_.push_back(range);
     return true;
   }

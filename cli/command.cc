@@ -1,0 +1,157 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+
+#include "base/file.h"
+
+namespace crossdock::cli {
+namespace {
+
+// Holds back interrupts, so that a file under its temporary name is not left behind.
+class InterruptsHeld {
+ public:
+  InterruptsHeld() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+    CHECK(pthread_sigmask(SIG_BLOCK, &signals, &before_) == 0);
+  }
+  ~InterruptsHeld() { CHECK(pthread_sigmask(SIG_SETMASK, &before_, nullptr) == 0); }
+  InterruptsHeld(const InterruptsHeld&) = delete;
+  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+spdlog::logger& logger() {
+  static spdlog::logger instance = [] {
+    spdlog::logger made("crossdock", std::make_shared<spdlog::sinks::stderr_sink_st>());
+    made.set_pattern("crossdock: %v");
+    made.set_level(spdlog::level::warn);
+    return made;
+  }();
+  return instance;
+}
+
+void print_error(std::string_view line) {
+  const std::string text = fmt::format("crossdock: {}\n", line);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// A number or a range of numbers.
+bool is_numeric(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789,.-") == std::string::npos && text != "-";
+}
+
+}  // namespace
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+Status flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Status();
+  return Status(Code::kIo, "cannot write to standard output");
+}
+
+int fail(ExitCode exit_code, std::string_view message) {
+  print_error(fmt::format("error: {}", printable(message)));
+  return exit_code;
+}
+
+std::string fault_lines(const std::string& path, const Faults& faults) {
+  std::string lines;
+  for (const Fault& fault : faults.kept()) lines += fmt::format("{}: {}\n", printable(path), fault.to_line());
+  if (faults.total() > faults.kept().size())
+    lines += fmt::format("{}: and {} more faults\n", printable(path), faults.total() - faults.kept().size());
+  return lines;
+}
+
+int fail(const std::string& path, const Faults& faults) {
+  const std::string lines = fault_lines(path, faults);
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
+  return kBadInput;
+}
+
+void set_verbose(bool verbose) { logger().set_level(verbose ? spdlog::level::info : spdlog::level::warn); }
+
+void log_info(std::string_view message) { logger().info("{}", message); }
+
+Result<LoadedDocument> load_document(const std::string& path) {
+  const JsonLimits limits;
+  TRY(const std::string text, read_file(path, limits.bytes_max));
+  LoadedDocument loaded{path, text.size(), Faults(), std::nullopt};
+  const auto begin = std::chrono::steady_clock::now();
+  loaded.document = read_any_document(text, limits, loaded.faults);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  log_info(fmt::format("{}: {} bytes read and validated in {:.1f} ms", path, text.size(), took.count()));
+  return loaded;
+}
+
+template <class Document>
+std::optional<Valid<Document>> load_or_fail(const std::string& path) {
+  const Result<std::string> text = read_file(path, JsonLimits().bytes_max);
+  if (!text.ok()) {
+    fail(kBadInput, text.status().message());
+    return std::nullopt;
+  }
+  Faults faults;
+  std::optional<Valid<Document>> document = read_document<Document>(text.value(), JsonLimits(), faults);
+  if (!document) fail(path, faults);
+  return document;
+}
+
+template std::optional<Valid<CacheSchema>> load_or_fail(const std::string&);
+template std::optional<Valid<SnapshotDescriptor>> load_or_fail(const std::string&);
+template std::optional<Valid<PlacementManifest>> load_or_fail(const std::string&);
+template std::optional<Valid<RuntimeBinding>> load_or_fail(const std::string&);
+
+int write_output(const std::string& path, const std::string& text, std::string_view what) {
+  if (path.empty() || path == "-") {
+    print(text + "\n");
+    return kDone;
+  }
+  const InterruptsHeld held;
+  const Status status = write_file(path, text + "\n");
+  if (!status.ok()) return fail(kFailed, status.message());
+  print(fmt::format("wrote {}: {}, {} bytes\n", path, what, grouped(text.size() + 1)));
+  return kDone;
+}
+
+std::string grouped(uint64_t number) {
+  const std::string digits = fmt::to_string(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string Table::text() const {
+  std::vector<size_t> widths(rows_.front().size(), 0);
+  for (const auto& row : rows_)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool to_the_right = is_numeric(row[i]);
+      line += fmt::format(fmt::runtime(to_the_right ? "{:>{}}" : "{:<{}}"), row[i], widths[i]);
+      line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace crossdock::cli

@@ -1,0 +1,89 @@
+// What the commands of the program share: where output goes, how documents are loaded, what the exit codes mean.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "model/faults.h"
+#include "model/wire/documents.h"
+
+namespace CLI {
+class App;
+}
+
+namespace crossdock::cli {
+
+enum ExitCode : int {
+  kDone = 0,
+  kFailed = 1,    // the operation failed; nothing is lost
+  kBadInput = 2,  // the input or the usage is at fault
+};
+
+// Set by the command that ran.
+struct Outcome {
+  int exit_code = kDone;
+};
+
+// Each adds its subcommand; a callback runs it and sets the outcome.
+void add_schema_command(CLI::App& app, Outcome& outcome);
+void add_placement_command(CLI::App& app, Outcome& outcome);
+void add_validate_command(CLI::App& app, Outcome& outcome);
+void add_inspect_command(CLI::App& app, Outcome& outcome);
+void add_digest_command(CLI::App& app, Outcome& outcome);
+void add_convert_command(CLI::App& app, Outcome& outcome);
+void add_completion_command(CLI::App& app, Outcome& outcome);
+
+// Results, to standard output. A failed write is found by flush_output() at the end.
+void print(std::string_view text);
+Status flush_output();
+
+// One line "crossdock: error: ..." to standard error. Returns `exit_code` for the caller to return.
+int fail(ExitCode exit_code, std::string_view message);
+// "crossdock: ..." for each fault kept, and how many more there are. Returns kBadInput.
+int fail(const std::string& path, const Faults& faults);
+
+// "FILE: LINE" of each fault kept and how many more there are, as text of lines.
+std::string fault_lines(const std::string& path, const Faults& faults);
+
+// Log lines of the program's own doings (times, sizes) go to standard error when asked for with --verbose.
+void set_verbose(bool verbose);
+void log_info(std::string_view message);
+
+struct LoadedDocument {
+  std::string path;
+  uint64_t bytes = 0;
+  Faults faults;  // why there is no document
+  std::optional<AnyDocument> document;
+};
+
+// Reads and validates a file ("-": standard input). A file that cannot be read is a failed status; one that breaks
+// rules has faults instead of a document.
+Result<LoadedDocument> load_document(const std::string& path);
+
+// Loads a document of one kind. Prints what is wrong and is empty when it cannot be had; the exit code is then
+// kBadInput.
+template <class Document>
+std::optional<Valid<Document>> load_or_fail(const std::string& path);
+
+// Writes a document's canonical text and a newline: to `path`, or to standard output when it is empty or "-".
+// An interrupt during the write waits until the file is whole.
+int write_output(const std::string& path, const std::string& text, std::string_view what);
+
+// "1,234,567"
+std::string grouped(uint64_t number);
+
+// A table with aligned columns; numbers (as text) to the right, everything else to the left.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace crossdock::cli

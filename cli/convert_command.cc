@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "model/mooncake/mooncake.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  std::string from;
+  std::string to;
+  std::string input;
+  std::string placement_path;
+  std::string snapshot_path;
+  std::string output;
+};
+
+// What a binding, and in one direction a snapshot, needs beside itself. Empty members: not given.
+struct Beside {
+  std::optional<Valid<PlacementManifest>> placement;
+  std::optional<Valid<SnapshotDescriptor>> snapshot;
+};
+
+// False, and the fault is printed, when a file that was given cannot be used.
+bool load_beside(const Options& options, Beside& beside) {
+  if (!options.placement_path.empty()) {
+    beside.placement = load_or_fail<PlacementManifest>(options.placement_path);
+    if (!beside.placement) return false;
+  }
+  if (!options.snapshot_path.empty()) {
+    beside.snapshot = load_or_fail<SnapshotDescriptor>(options.snapshot_path);
+    if (!beside.snapshot) return false;
+  }
+  return true;
+}
+
+// Which of Mooncake's documents the text is, by the fields it has.
+enum class Kind { kPlacement, kSnapshot, kBinding, kUnknown };
+
+Kind kind_of(std::string_view text, Faults& faults) {
+  const std::optional<JsonTree> tree = JsonTree::parse(text, JsonLimits(), faults);
+  if (!tree || tree->root().kind() != JsonKind::kObject) return Kind::kUnknown;
+  if (tree->root().find("parts")) return Kind::kPlacement;
+  if (tree->root().find("binding")) return Kind::kBinding;
+  if (tree->root().find("snapshot_id")) return Kind::kSnapshot;
+  return Kind::kUnknown;
+}
+
+int needs(std::string_view what, std::string_view flags) {
+  return fail(kBadInput,
+              fmt::format("a {} names other documents by digest: give {} (Crossdock documents)", what, flags));
+}
+
+template <class Document>
+int write_converted(const std::optional<Valid<Document>>& document, const Options& options, const Faults& faults,
+                    std::string_view what) {
+  if (!document) return fail(options.input, faults);
+  return write_output(options.output, to_json(*document), what);
+}
+
+int from_mooncake(const std::string& text, const Options& options, const Beside& beside) {
+  const JsonLimits limits;
+  Faults faults("Mooncake document");
+  const Kind kind = kind_of(text, faults);
+  if (!faults.empty()) return fail(options.input, faults);
+  switch (kind) {
+    case Kind::kPlacement:
+      return write_converted(mooncake::read_placement(text, limits, faults), options, faults, "placement");
+    case Kind::kSnapshot:
+      if (!beside.placement) return needs("snapshot", "--placement");
+      return write_converted(mooncake::read_snapshot(text, *beside.placement, limits, faults), options, faults,
+                             "snapshot");
+    case Kind::kBinding:
+      if (!beside.placement || !beside.snapshot) return needs("binding", "--placement and --snapshot");
+      return write_converted(mooncake::read_binding(text, *beside.placement, *beside.snapshot, limits, faults), options,
+                             faults, "binding");
+    case Kind::kUnknown: break;
+  }
+  return fail(kBadInput, fmt::format("'{}' is not a Mooncake placement, snapshot or resolved binding", options.input));
+}
+
+int write_foreign(const std::optional<std::string>& text, const Options& options, const Faults& faults) {
+  if (!text) return fail(options.input, faults);
+  return write_output(options.output, *text, "Mooncake document");
+}
+
+int to_mooncake(const std::string& text, const Options& options, const Beside& beside) {
+  Faults faults;
+  const std::optional<AnyDocument> document = read_any_document(text, JsonLimits(), faults);
+  if (!document) return fail(options.input, faults);
+  if (const auto* placement = std::get_if<Valid<PlacementManifest>>(&*document))
+    return write_foreign(mooncake::write_placement(*placement, faults), options, faults);
+  if (const auto* snapshot = std::get_if<Valid<SnapshotDescriptor>>(&*document))
+    return write_foreign(mooncake::write_snapshot(*snapshot, faults), options, faults);
+  const auto* binding = std::get_if<Valid<RuntimeBinding>>(&*document);
+  if (binding == nullptr)
+    return fail(kBadInput, fmt::format("Mooncake has no document for a {}", schema_name(*document)));
+  if (!beside.placement || !beside.snapshot) return needs("binding", "--placement and --snapshot");
+  return write_foreign(mooncake::write_binding(*binding, *beside.placement, *beside.snapshot, faults), options, faults);
+}
+
+int run(const Options& options) {
+  const Result<std::string> text = read_file(options.input, JsonLimits().bytes_max);
+  if (!text.ok()) return fail(kBadInput, text.status().message());
+  Beside beside;
+  if (!load_beside(options, beside)) return kBadInput;
+  return options.to.empty() ? from_mooncake(text.value(), options, beside) : to_mooncake(text.value(), options, beside);
+}
+
+}  // namespace
+
+void add_convert_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("convert", "Convert placements, snapshots and bindings from and to Mooncake's JSON");
+  const auto options = std::make_shared<Options>();
+  CLI::Option_group* direction = command->add_option_group("direction");
+  const CLI::IsMember formats({"mooncake"});
+  direction->add_option("--from", options->from, "Read this project's format, write a Crossdock document")
+      ->check(formats)
+      ->type_name("FORMAT");
+  direction->add_option("--to", options->to, "Read a Crossdock document, write this project's format")
+      ->check(formats)
+      ->type_name("FORMAT");
+  direction->require_option(1);
+  command->add_option("file", options->input, "The document; '-' is standard input")->required()->type_name("FILE");
+  command
+      ->add_option("--placement", options->placement_path,
+                   "The Crossdock placement that a snapshot or binding belongs to")
+      ->type_name("FILE");
+  command->add_option("--snapshot", options->snapshot_path, "The Crossdock snapshot that a binding belongs to")
+      ->type_name("FILE");
+  command->add_option("-o,--output", options->output, "Write the document here instead of to standard output")
+      ->type_name("FILE");
+  command->footer(
+      R"(A conversion is exact or it is refused; a document that goes there and back is the same, byte for byte.
+
+Examples:
+  crossdock convert --from mooncake placement.mooncake.json -o placement.json
+  crossdock convert --from mooncake snapshot.mooncake.json --placement placement.json -o snapshot.json
+  crossdock convert --to mooncake placement.json -o placement.mooncake.json)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

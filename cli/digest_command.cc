@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "model/wire/json_writer.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  JsonWriter out;
+  out.begin_array();
+  std::string lines;
+  for (const std::string& path : options.paths) {
+    const Result<LoadedDocument> loaded = load_document(path);
+    if (!loaded.ok()) return fail(kBadInput, loaded.status().message());
+    if (!loaded.value().document) return fail(path, loaded.value().faults);
+    const std::string hex = digest(*loaded.value().document).hex();
+    lines += fmt::format("sha256:{}  {}\n", hex, printable(path));
+    out.begin_object();
+    out.key("digest").string(hex);
+    out.key("path").string(printable(path));
+    out.key("schema").string(schema_name(*loaded.value().document));
+    out.end_object();
+  }
+  out.end_array();
+  print(options.json ? out.take() + "\n" : lines);
+  return kDone;
+}
+
+}  // namespace
+
+void add_digest_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("digest", "Print the identity of documents: SHA-256 over their canonical form");
+  const auto options = std::make_shared<Options>();
+  command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->footer(R"(Documents with equal content have equal digests, in whatever order and spacing they are written.
+
+Example:
+  crossdock digest prefill.json decode.json)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

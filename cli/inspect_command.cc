@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/inspect.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  bool json = false;
+  uint64_t row_count_max = 64;
+};
+
+int run(const Options& options) {
+  std::string text;
+  for (const std::string& path : options.paths) {
+    const Result<LoadedDocument> loaded = load_document(path);
+    if (!loaded.ok()) return fail(kBadInput, loaded.status().message());
+    if (!loaded.value().document) return fail(path, loaded.value().faults);
+    if (options.json)
+      text += inspect_json(*loaded.value().document) + "\n";
+    else
+      text += (text.empty() ? "" : "\n") + inspect_text(*loaded.value().document, options.row_count_max);
+  }
+  print(text);
+  return kDone;
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a document says: who owns what, and how many bytes that is");
+  const auto options = std::make_shared<Options>();
+  command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
+  command->add_flag("--json", options->json, "Print one JSON object per file, with all rows");
+  command->add_option("--rows", options->row_count_max, "Show at most so many rows of a table")->capture_default_str();
+  command->footer(R"(Bytes per token count rows of one token and more by their share; states are counted on their own.
+
+Examples:
+  crossdock inspect prefill.json
+  crossdock inspect prefill.json --json)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

@@ -1,0 +1,35 @@
+// Where a command gets a cache schema from: a Hugging Face config.json, or a cache schema document.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "model/cache_schema.h"
+#include "model/valid.h"
+
+namespace CLI {
+class App;
+}
+
+namespace crossdock::cli {
+
+struct ModelSource {
+  std::string config_path;
+  std::string schema_path;
+  std::string kv_dtype;
+  bool kv_scales = false;
+  bool draft_layers = false;
+};
+
+struct Model {
+  Valid<CacheSchema> cache_schema;
+  uint64_t layer_count;  // that a pipeline splits; draft layers not counted
+};
+
+// Adds --config, --schema, --kv-dtype, --kv-scales and --draft-layers; exactly one of the first two is needed.
+void add_model_options(CLI::App& command, ModelSource& source);
+
+// Prints what is wrong and is empty when there is no model; the exit code is then kBadInput.
+std::optional<Model> load_model(const ModelSource& source);
+
+}  // namespace crossdock::cli

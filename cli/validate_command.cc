@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "model/binding_rules.h"
+#include "model/wire/json_writer.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  bool json = false;
+};
+
+// A file with what was found out about it.
+struct Checked {
+  LoadedDocument loaded;
+  std::vector<std::string> notes;  // what could not be checked, and why
+};
+
+// Documents of one kind among the files, with their digests.
+template <class Document>
+struct Found {
+  const Valid<Document>* document;
+  Sha256Digest digest;
+};
+
+template <class Document>
+std::vector<Found<Document>> find_all(const std::vector<Checked>& files) {
+  std::vector<Found<Document>> found;
+  for (const Checked& file : files) {
+    if (!file.loaded.document) continue;
+    if (const auto* document = std::get_if<Valid<Document>>(&*file.loaded.document))
+      found.push_back({document, digest(*document)});
+  }
+  return found;
+}
+
+template <class Document>
+const Valid<Document>* find_digest(const std::vector<Found<Document>>& found, const Sha256Digest& wanted) {
+  for (const Found<Document>& candidate : found)
+    if (candidate.digest == wanted) return candidate.document;
+  return nullptr;
+}
+
+// Bindings against the placements and snapshots among the same files, and against each other.
+void check_bindings(std::vector<Checked>& files, Faults& between) {
+  const auto placements = find_all<PlacementManifest>(files);
+  const auto snapshots = find_all<SnapshotDescriptor>(files);
+  std::map<std::pair<Sha256Digest, const void*>, std::unique_ptr<BindingContext>> contexts;
+  std::vector<BoundParticipant> bound;
+  for (Checked& file : files) {
+    if (!file.loaded.document) continue;
+    const auto* binding = std::get_if<Valid<RuntimeBinding>>(&*file.loaded.document);
+    if (binding == nullptr) continue;
+    const auto* placement = find_digest(placements, (*binding)->placement_digest);
+    const auto* snapshot = find_digest(snapshots, (*binding)->snapshot_digest);
+    if (placement == nullptr) {
+      file.notes.push_back(fmt::format("not checked against its placement, sha256:{}, which is not among the files",
+                                       (*binding)->placement_digest.hex()));
+      continue;
+    }
+    if (snapshot == nullptr)
+      file.notes.push_back(fmt::format("not checked against its snapshot, sha256:{}, which is not among the files",
+                                       (*binding)->snapshot_digest.hex()));
+    auto& context = contexts[{(*binding)->placement_digest, snapshot}];
+    if (!context) context = std::make_unique<BindingContext>(*placement, snapshot);
+    check_binding(*binding, *context, file.loaded.faults);
+    if (file.loaded.faults.empty()) bound.push_back(BoundParticipant{binding, context.get()});
+  }
+  check_instances(bound, between);
+}
+
+std::string kind_of(const AnyDocument& document) {
+  return std::string(schema_name(document).substr(std::string_view("crossdock.").size()));
+}
+
+void print_lines(const std::vector<Checked>& files, const Faults& between) {
+  for (const Checked& file : files) {
+    const LoadedDocument& loaded = file.loaded;
+    if (!loaded.faults.empty())
+      print(fault_lines(loaded.path, loaded.faults));
+    else
+      print(fmt::format("{}: valid {}, sha256:{}\n", printable(loaded.path), kind_of(*loaded.document),
+                        digest(*loaded.document).hex()));
+    for (const std::string& note : file.notes) print(fmt::format("{}: note: {}\n", printable(loaded.path), note));
+  }
+  if (!between.empty()) print(fault_lines("between the bindings", between));
+}
+
+void encode_faults(JsonWriter& out, const Faults& faults) {
+  out.begin_array();
+  for (const Fault& fault : faults.kept()) {
+    out.begin_object();
+    out.key("document").string(fault.document);
+    out.key("message").string(fault.message);
+    out.key("place").string(fault.place);
+    out.key("rule").string(rule_name(fault.rule));
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void print_json(const std::vector<Checked>& files, const Faults& between) {
+  JsonWriter out;
+  out.begin_object().key("between_bindings");
+  encode_faults(out, between);
+  out.key("files").begin_array();
+  for (const Checked& file : files) {
+    const LoadedDocument& loaded = file.loaded;
+    out.begin_object();
+    if (loaded.document) out.key("digest").string(digest(*loaded.document).hex());
+    out.key("fault_count").number(loaded.faults.total());
+    out.key("faults");
+    encode_faults(out, loaded.faults);
+    out.key("notes").begin_array();
+    for (const std::string& note : file.notes) out.string(note);
+    out.end_array();
+    out.key("path").string(printable(loaded.path));
+    if (loaded.document) out.key("schema").string(schema_name(*loaded.document));
+    out.key("valid").boolean(loaded.faults.empty());
+    out.end_object();
+  }
+  out.end_array().end_object();
+  print(out.take() + "\n");
+}
+
+int run(const Options& options) {
+  std::vector<Checked> files;
+  for (const std::string& path : options.paths) {
+    Result<LoadedDocument> loaded = load_document(path);
+    if (!loaded.ok()) return fail(kBadInput, loaded.status().message());
+    files.push_back(Checked{std::move(loaded).value(), {}});
+  }
+  Faults between("bindings");
+  check_bindings(files, between);
+  options.json ? print_json(files, between) : print_lines(files, between);
+  for (const Checked& file : files)
+    if (!file.loaded.faults.empty()) return kBadInput;
+  return between.empty() ? kDone : kBadInput;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command = app.add_subcommand("validate", "Check documents of any kind, alone and against each other");
+  const auto options = std::make_shared<Options>();
+  command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->footer(
+      R"(Each fault is one line: file, document, place, what is wrong with the numbers, and the rule in brackets.
+A binding is also checked against the placement and the snapshot that it names, when they are among the files.
+
+Examples:
+  crossdock validate prefill.json decode.json
+  crossdock validate prefill.json snapshot.json binding-*.json --json)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

@@ -1,0 +1,523 @@
+// One rule, one message, one test: each row breaks one rule of a document that is valid otherwise.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/binding_rules.h"
+#include "model/hf/config.h"
+#include "model/mooncake/mooncake.h"
+#include "model/partition.h"
+#include "tests/support/example_documents.h"
+
+namespace crossdock::testing {
+namespace {
+
+using nlohmann::json;
+
+enum class Kind { kSchema, kTopology, kPlacement, kSnapshot, kBinding, kLayout, kManifest };
+
+json example(Kind kind) {
+  switch (kind) {
+    case Kind::kSchema: return json::parse(to_json(example_cache_schema()));
+    case Kind::kTopology: return json::parse(to_json(example_topology()));
+    case Kind::kPlacement: return json::parse(to_json(example_placement()));
+    case Kind::kSnapshot: return json::parse(to_json(example_snapshot()));
+    case Kind::kBinding: return json::parse(to_json(example_binding()));
+    case Kind::kLayout: return json::parse(to_json(example_store_layout()));
+    case Kind::kManifest: return json::parse(to_json(example_store_manifest()));
+  }
+  return {};
+}
+
+// A document that breaks `rule`, and its line.
+struct Broken {
+  Rule rule;
+  std::string line;
+  Kind kind;
+  std::function<void(json&)> mutate;
+};
+
+// The same, for the text itself.
+struct BrokenText {
+  Rule rule;
+  std::string line;
+  std::string text;
+  JsonLimits limits = {};
+};
+
+// The same, for what takes more than one document or another project's.
+struct BrokenOther {
+  Rule rule;
+  std::string line;
+  std::function<void(Faults&)> run;
+};
+
+json& part(json& placement, size_t index) { return placement["parts"][index]; }
+json& own(json& placement, size_t index, size_t entry = 0) { return placement["parts"][index]["owns"][entry]; }
+
+const std::vector<Broken>& broken_documents() {
+  static const std::vector<Broken> table = {
+      {Rule::kFieldUnknown, "snapshot: field 'colour' is unknown", Kind::kManifest,
+       [](json& d) { d["snapshot"]["colour"] = "red"; }},
+      {Rule::kFieldMissing, "parts[1]: field 'participant' is missing", Kind::kPlacement,
+       [](json& d) { part(d, 1).erase("participant"); }},
+      {Rule::kFieldType, "parts[0].owns[0].heads: must be an array, not a string", Kind::kPlacement,
+       [](json& d) { own(d, 0)["heads"] = "0-1"; }},
+      {Rule::kFieldType, "generation: must be an integer, not a boolean", Kind::kBinding,
+       [](json& d) { d["generation"] = true; }},
+      {Rule::kFieldInteger, "generation: 1.0 is not an integer from 0 to 18446744073709551615", Kind::kBinding,
+       [](json& d) { d["generation"] = 1.0; }},
+      {Rule::kFieldInteger, "generation: -1 is not an integer from 0 to 18446744073709551615", Kind::kBinding,
+       [](json& d) { d["generation"] = -1; }},
+      {Rule::kFieldInteger, "objects[0].chunk_crc32c[0]: 4294967296 is not an integer from 0 to 4294967295",
+       Kind::kManifest, [](json& d) { d["objects"][0]["chunk_crc32c"][0] = 4294967296u; }},
+      {Rule::kFieldChoice, "object_order: 'lhpd' is not one of hpld, lphd, plhd", Kind::kLayout,
+       [](json& d) { d["object_order"] = "lhpd"; }},
+      {Rule::kFieldMinimum, "groups[0].components[0].head_dim: 0 is below 1", Kind::kSchema,
+       [](json& d) { d["groups"][0]["components"][0]["head_dim"] = 0; }},
+      {Rule::kSchemaName, "schema: 'crossdock.plan' is not one of crossdock.binding,", Kind::kPlacement,
+       [](json& d) { d["schema"] = "crossdock.plan"; }},
+      {Rule::kSchemaVersion, "version: version 2 of 'crossdock.placement' is unknown; this program reads version 1",
+       Kind::kPlacement, [](json& d) { d["version"] = 2; }},
+      {Rule::kName, "tenant: a name must not be empty", Kind::kSnapshot, [](json& d) { d["tenant"] = ""; }},
+      {Rule::kName, "tenant: a name must not have control characters", Kind::kSnapshot,
+       [](json& d) { d["tenant"] = "a\nb"; }},
+      {Rule::kName, "tenant: a name of 257 bytes is longer than 256", Kind::kSnapshot,
+       [](json& d) { d["tenant"] = std::string(257, 'x'); }},
+      {Rule::kDigestText, "placement_digest: 'sha256:12' is not 64 lower-case hexadecimal digits", Kind::kBinding,
+       [](json& d) { d["placement_digest"] = "sha256:12"; }},
+      {Rule::kIntervals, "parts[0].owns[0].heads[0]: interval [1,0) ends before it begins", Kind::kPlacement,
+       [](json& d) {
+         own(d, 0)["heads"] = {{1, 0}};
+       }},
+      {Rule::kIntervals, "parts[0].owns[0].heads[0]: interval [1,1) is empty", Kind::kPlacement,
+       [](json& d) {
+         own(d, 0)["heads"] = {{1, 1}};
+       }},
+      {Rule::kIntervals, "parts[0].owns[0].layers: intervals [0,2) and [1,2) overlap", Kind::kPlacement,
+       [](json& d) {
+         own(d, 0)["layers"] = {{0, 2}, {1, 2}};
+       }},
+      {Rule::kIntervals, "tokens: an interval is [begin,end], not 3 values", Kind::kSnapshot,
+       [](json& d) {
+         d["tokens"] = {0, 1, 2};
+       }},
+
+      {Rule::kSchemaEmpty, "cache schema: there is no layer group", Kind::kSchema,
+       [](json& d) { d["groups"] = json::array(); }},
+      {Rule::kGroupEmpty, "cache schema group 0 (layers none): the group has no layers", Kind::kSchema,
+       [](json& d) { d["groups"][0]["layers"] = json::array(); }},
+      {Rule::kGroupEmpty, "cache schema group 0 (layers 0-1): the group has no components", Kind::kSchema,
+       [](json& d) { d["groups"][0]["components"] = json::array(); }},
+      {Rule::kLayerRepeated, "cache schema: layers 2 are in two groups", Kind::kSchema,
+       [](json& d) {
+         d["groups"][0]["layers"] = {{0, 3}};
+       }},
+      {Rule::kComponentRepeated, "cache schema group 1 (layers 2): component 'key' stands there twice", Kind::kSchema,
+       [](json& d) { d["groups"][1]["components"][1]["name"] = "key"; }},
+      {Rule::kItemBytes, "component 'key': item_bytes 2 differs from the 1 of dtype float8_e4m3fn", Kind::kSchema,
+       [](json& d) { d["groups"][0]["components"][0]["item_bytes"] = 2; }},
+      {Rule::kSizeOverflow, "component 'key': 9223372036854775808 heads x 8 x 1 bytes do not fit in 64 bits",
+       Kind::kSchema, [](json& d) { d["groups"][0]["components"][0]["head_count"] = uint64_t{1} << 63; }},
+
+      {Rule::kTopologyEmpty, "topology: there are no participants", Kind::kTopology,
+       [](json& d) { d["participants"] = json::array(); }},
+      {Rule::kParticipantRepeated, "topology participant 'p0-t0': the participant stands there twice", Kind::kTopology,
+       [](json& d) { d["participants"][1]["id"] = "p0-t0"; }},
+      {Rule::kRankRepeated, "topology participant 'p0-t1': rank dp 0 pp 0 tp 0 cp 0 ep 0 is also that of 'p0-t0'",
+       Kind::kTopology, [](json& d) { d["participants"][1]["rank"]["tp"] = 0; }},
+      {Rule::kRankBounds, "topology participant 'p0-t1': tp rank 2 is not below the tp size 2", Kind::kTopology,
+       [](json& d) { d["participants"][1]["rank"]["tp"] = 2; }},
+
+      {Rule::kPartMissing, "placement 'decode': participant 'p1-t1' has no part", Kind::kPlacement,
+       [](json& d) { d["parts"].erase(3); }},
+      {Rule::kPartRepeated, "placement 'decode' part 'p0-t0': the participant has two parts", Kind::kPlacement,
+       [](json& d) { d["parts"].push_back(part(d, 0)); }},
+      {Rule::kPartUnknown, "placement 'decode' part 'p9-t9': the topology has no such participant", Kind::kPlacement,
+       [](json& d) { part(d, 3)["participant"] = "p9-t9"; }},
+      {Rule::kOwnershipEmpty, "placement 'decode' part 'p0-t0': an ownership has no heads", Kind::kPlacement,
+       [](json& d) { own(d, 0)["heads"] = json::array(); }},
+      {Rule::kOwnershipEmpty, "placement 'decode' part 'p0-t0': an ownership has no layers", Kind::kPlacement,
+       [](json& d) { own(d, 0)["layers"] = json::array(); }},
+      {Rule::kOwnershipEmpty, "store layout 'by-head' part 'state': a part needs layers, components and heads",
+       Kind::kLayout, [](json& d) { d["parts"][2]["components"] = json::array(); }},
+      {Rule::kLayerUnknown, "placement 'decode' part 'p0-t0': layers 7 are not in the cache schema (layers 0-3)",
+       Kind::kPlacement,
+       [](json& d) {
+         own(d, 0)["layers"] = {{0, 2}, {7, 8}};
+       }},
+      {Rule::kComponentUnknown, "placement 'decode' part 'p0-t0': layers 0-1 have no component 'latent'",
+       Kind::kPlacement, [](json& d) { own(d, 0)["components"] = {"latent"}; }},
+      {Rule::kComponentUnknown, "view 2 (component key_scale, layers 2-3, tokens [0,10), heads [0,2)): layers 2-3 have no such component", Kind::kManifest,
+       [](json& d) {
+         d["views"][2]["layers"] = {2, 4};
+       }},
+      {Rule::kHeadBounds,
+       "placement 'decode' part 'p0-t1': heads [1,3) end past head count 2 (component key, layers 0-1)",
+       Kind::kPlacement,
+       [](json& d) {
+         own(d, 1)["heads"] = {{1, 3}};
+       }},
+      {Rule::kTokenBounds, "placement 'decode' part 'p0-t0': tokens [0,11) lie outside the placement's tokens [0,10)",
+       Kind::kPlacement,
+       [](json& d) {
+         d["tokens"] = {0, 10};
+         own(d, 0)["tokens"] = {{"kind", "intervals"}, {"intervals", {{0, 11}}}};
+       }},
+      {Rule::kTokenAlignment,
+       "placement 'decode' part 'p0-t0': token 6 cuts a row of 4 tokens (component key, layers 0-1)", Kind::kPlacement,
+       [](json& d) {
+         d["cache_schema"]["groups"][0]["components"][0]["token_axis"]["tokens_per_row"] = 4;
+         own(d, 0)["tokens"] = {{"kind", "intervals"}, {"intervals", {{0, 6}}}};
+       }},
+      {Rule::kStateTokens,
+       "placement 'decode' part 'p1-t0': component recurrent_state (layers 3) is a state and has no tokens to share "
+       "out",
+       Kind::kPlacement,
+       [](json& d) {
+         own(d, 2, 1)["tokens"] = {{"kind", "intervals"}, {"intervals", {{0, 1}}}};
+       }},
+      {Rule::kCycleBounds, "placement 'decode' part 'p0-t0': blocks [2,3) end past the 2 blocks of the cycle",
+       Kind::kPlacement,
+       [](json& d) {
+         own(d, 0)["tokens"] = {{"kind", "cycle"},
+                                {"cycle", {{"block_tokens", 1}, {"cycle_blocks", 2}, {"blocks", {{2, 3}}}}}};
+       }},
+      {Rule::kReplicaOrdinal, "placement 'decode' part 'p0-t0': replica ordinal 1 is not below the replica count 1",
+       Kind::kPlacement, [](json& d) { own(d, 0)["replica"]["ordinal"] = 1; }},
+      {Rule::kCoverageGap, "placement 'decode' dp 0: layers 0-1 component key heads [1,2): no owner", Kind::kPlacement,
+       [](json& d) { part(d, 1)["owns"] = json::array(); }},
+      {Rule::kCoverageGap, "store layout 'by-head': layers 3 component recurrent_state heads [1,2): in no part",
+       Kind::kLayout,
+       [](json& d) {
+         d["parts"][2]["heads"] = {{0, 1}};
+       }},
+      {Rule::kCoverageOverlap,
+       "placement 'decode' dp 0: layers 0-1 component key heads [0,1): 'p0-t0' (0 of 1), 'p0-t1' (0 of 1) own the "
+       "same, and are not declared replicas",
+       Kind::kPlacement,
+       [](json& d) {
+         own(d, 1)["heads"] = {{0, 2}};
+       }},
+      {Rule::kCoverageOverlap,
+       "store layout 'by-head' part 'full-h1': layers 0-1 component key heads [0,1): also in part 'full-h0'",
+       Kind::kLayout,
+       [](json& d) {
+         d["parts"][1]["heads"] = {{0, 2}};
+       }},
+      {Rule::kReplicaSet,
+       "placement 'decode' dp 0: layers 0-1 component key heads [0,1): 'p0-t0' (0 of 2) do not make the set of "
+       "replicas 0 to 1",
+       Kind::kPlacement,
+       [](json& d) {
+         own(d, 0)["replica"] = {{"count", 2}, {"ordinal", 0}};
+       }},
+      {Rule::kSnapshotEmpty, "snapshot of 'kv:request-17': the snapshot has no tokens", Kind::kSnapshot,
+       [](json& d) {
+         d["tokens"] = {3, 3};
+       }},
+
+      {Rule::kDeviceRepeated, "device 'gpu0': the device stands there twice", Kind::kBinding,
+       [](json& d) { d["devices"].push_back(d["devices"][0]); }},
+      {Rule::kRegionRepeated, "region 'pool': the region stands there twice", Kind::kBinding,
+       [](json& d) { d["regions"].push_back(d["regions"][0]); }},
+      {Rule::kRegionDevice, "region 'pool': there is no device 'gpu9'", Kind::kBinding,
+       [](json& d) { d["regions"][0]["device"] = "gpu9"; }},
+      {Rule::kRegistrationLimit,
+       "region 'pool': 1024 bytes are more than the 1000 that device 'gpu0' can register; split the region",
+       Kind::kBinding, [](json& d) { d["devices"][0]["registration_bytes_max"] = 1000; }},
+      {Rule::kSizeOverflow, "region 'pool': 1024 bytes from address 18446744073709551615 end past 2^64", Kind::kBinding,
+       [](json& d) { d["regions"][0]["address"] = UINT64_MAX; }},
+      {Rule::kPageTableRepeated, "page table 'pages': the page table stands there twice", Kind::kBinding,
+       [](json& d) { d["page_tables"].push_back(d["page_tables"][0]); }},
+      {Rule::kPageSlots, "page table 'pages': slot 5 holds two pages", Kind::kBinding,
+       [](json& d) {
+         d["page_tables"][0]["slots"] = {5, 0, 5};
+       }},
+      {Rule::kViewEmpty, "view 0 (component key, layers 0-1, tokens [0,0), heads [0,1)): the view has no tokens",
+       Kind::kBinding,
+       [](json& d) {
+         d["views"][0]["tokens"] = {0, 0};
+       }},
+      {Rule::kViewRegion, "there is no region 'pond'", Kind::kBinding,
+       [](json& d) { d["views"][0]["region"] = "pond"; }},
+      {Rule::kViewPages, "there is no page table 'leaves'", Kind::kBinding,
+       [](json& d) { d["views"][0]["pages"]["table"] = "leaves"; }},
+      {Rule::kInstanceEndpoint, "region 'pool2': endpoint 'none' differs from '10.0.0.1:4711' of another region",
+       Kind::kBinding,
+       [](json& d) {
+         d["regions"].push_back({{"id", "pool2"}, {"bytes", 1}, {"device", "gpu0"}, {"epoch", 1}});
+       }},
+      {Rule::kRegionsOverlap, "region 'pool2': addresses [139637976728575,139637976728577) overlap", Kind::kBinding,
+       [](json& d) {
+         d["regions"].push_back({{"id", "pool2"},
+                                 {"bytes", 2},
+                                 {"device", "gpu0"},
+                                 {"epoch", 1},
+                                 {"address", 0x7f00000003ff},
+                                 {"endpoint", "10.0.0.1:4711"}});
+       }},
+
+      {Rule::kViewAlignment, "offset 385 is not a multiple of the item size 4", Kind::kManifest,
+       [](json& d) { d["views"][3]["offset_bytes"] = 385; }},
+      {Rule::kViewStrides, "head stride 60 is shorter than the 64 bytes of the dim inside it", Kind::kManifest,
+       [](json& d) { d["views"][3]["stride_bytes"]["head"] = 60; }},
+      {Rule::kSizeOverflow, "2 indices at head stride 18446744073709551612 do not fit in 64 bits", Kind::kManifest,
+       [](json& d) { d["views"][3]["stride_bytes"]["head"] = UINT64_MAX - 3; }},
+      {Rule::kViewBounds, "the view ends at byte 516, region 'request-17/rest' at 512", Kind::kManifest,
+       [](json& d) { d["views"][3]["offset_bytes"] = 388; }},
+      {Rule::kViewsOverlap,
+       "view 4 (component value, layers 0-1, tokens [0,10), heads [0,2)): shares bytes of region 'request-17/full' "
+       "with view 0 (component key, layers 0-1, tokens [0,10), heads [0,2))",
+       Kind::kManifest, [](json& d) { d["views"][4]["offset_bytes"] = 8; }},
+      {Rule::kViewNotOwned, "view 1: component key layers 2 heads [0,2) dims [0,8) tokens [3,4): not owned or not live",
+       Kind::kManifest,
+       [](json& d) {
+         d["views"][1]["tokens"] = {3, 10};
+       }},
+      {Rule::kCoverageGap, "component key layers 2 heads [0,2) dims [0,8) tokens [4,5): owned, but in no view",
+       Kind::kManifest,
+       [](json& d) {
+         d["views"][1]["tokens"] = {5, 10};
+       }},
+      {Rule::kCoverageOverlap, "view 2: component key layers 2 heads [0,2) dims [0,8) tokens [4,10): also in view 1",
+       Kind::kManifest,
+       [](json& d) {
+         json twin = d["views"][1];
+         twin["offset_bytes"] = 512;
+         d["objects"][1]["bytes"] = 1024;
+         d["objects"][1]["chunk_crc32c"] = {1, 2, 3, 4};
+         d["views"].push_back(twin);
+       }},
+      {Rule::kStateTokens, "tokens [0,2) of a state component must be [0,1)", Kind::kManifest,
+       [](json& d) {
+         d["views"][3]["tokens"] = {0, 2};
+       }},
+      {Rule::kObjectKeyRepeated, "object 'request-17/full': the object stands there twice", Kind::kManifest,
+       [](json& d) { d["objects"].push_back(d["objects"][0]); }},
+      {Rule::kObjectKeyRepeated, "part 'full-h0': the key stands there twice", Kind::kLayout,
+       [](json& d) { d["parts"][1]["key"] = "full-h0"; }},
+      {Rule::kObjectChunks, "object 'request-17/full': 640 bytes in chunks of 256 need 3 checksums, not 2",
+       Kind::kManifest,
+       [](json& d) {
+         d["objects"][0]["chunk_crc32c"] = {1, 2};
+       }},
+      {Rule::kManifestIdentity,
+       "snapshot: cache_schema_digest 0000000000000000000000000000000000000000000000000000000000000000 is not that of "
+       "the manifest's cache schema",
+       Kind::kManifest, [](json& d) { d["snapshot"]["cache_schema_digest"] = std::string(64, '0'); }},
+  };
+  return table;
+}
+
+const std::vector<BrokenText>& broken_texts() {
+  static const std::vector<BrokenText> table = {
+      {Rule::kJsonSyntax, "document: byte 1: ", ""},
+      {Rule::kJsonSyntax, "byte 5: ", "{\"a\"}"},
+      {Rule::kJsonSyntax, "byte ", "{} {}"},
+      {Rule::kJsonSyntax, "byte ", "{\"version\":NaN}"},
+      {Rule::kJsonSyntax, "byte ", "{\"version\":1 /* one */}"},
+      {Rule::kJsonSyntax, "byte ", "{\"version\":1,}"},
+      {Rule::kJsonSyntax, "byte ", "{\"name\":\"\xff\"}"},
+      {Rule::kJsonSyntax, "byte ", "{\"name\":\"\\ud800\"}"},
+      {Rule::kJsonSyntax, "byte ", "{\"version\":01}"},
+      {Rule::kJsonBytes, "document: 12 bytes, more than the limit of 11", "{\"a\":[1,2]} ", {.bytes_max = 11}},
+      {Rule::kJsonDepth, "document a[0]: nested deeper than the limit of 3", "{\"a\":[[[1]]]}", {.depth_max = 3}},
+      {Rule::kJsonValues, "document a: more than the limit of 3 values", "{\"a\":[1,2,3]}", {.values_max = 3}},
+      {Rule::kFieldRepeated, "document a[0]: field 'b' stands there twice", "{\"a\":[{\"b\":1,\"c\":2,\"b\":3}]}"},
+      {Rule::kFieldType, "document: must be an object, not an array", "[]"},
+  };
+  return table;
+}
+
+// What two documents, or a document of another project, can break.
+const std::vector<BrokenOther>& broken_others() {
+  static const std::vector<BrokenOther> table = {
+      {Rule::kBindingIdentity, "binding 'move-17' of 'p0-t0': placement_digest 0000",
+       [](Faults& faults) {
+         RuntimeBinding binding = *example_binding();
+         binding.placement_digest = Sha256Digest();
+         check_binding(valid_or_die(binding), example_placement(), example_snapshot(), faults);
+       }},
+      {Rule::kBindingIdentity, "placement 'decode' has no participant 'p7'",
+       [](Faults& faults) {
+         RuntimeBinding binding = *example_binding();
+         binding.participant = ParticipantId("p7");
+         check_binding(valid_or_die(binding), example_placement(), example_snapshot(), faults);
+       }},
+      {Rule::kBindingIdentity, "tokens [0,9) are not the snapshot's [0,10)",
+       [](Faults& faults) {
+         RuntimeBinding binding = *example_binding();
+         binding.tokens = Range(0, 9);
+         check_binding(valid_or_die(binding), example_placement(), example_snapshot(), faults);
+       }},
+      {Rule::kViewPages, "tokens [0,10) need 3 pages, page table 'pages' has 2",
+       [](Faults& faults) {
+         RuntimeBinding binding = *example_binding();
+         binding.page_tables[0].slots.pop_back();
+         check_binding(valid_or_die(binding), example_placement(), example_snapshot(), faults);
+       }},
+      {Rule::kInstanceRegion, "region 'pool': another binding of the instance describes it differently",
+       [](Faults& faults) {
+         const Valid<PlacementManifest> placement = example_placement();
+         const BindingContext context(placement);
+         RuntimeBinding twin = *example_binding();
+         twin.regions[0].epoch = 8;
+         const Valid<RuntimeBinding> a = example_binding();
+         const Valid<RuntimeBinding> b = valid_or_die(twin);
+         check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
+       }},
+      {Rule::kViewsOverlap,
+       "binding 'move-17' of 'p0-t0' region 'pool': binding 'move-17' of 'p0-t0' view 0 and binding 'move-17' of "
+       "'p0-t0' view 0 share bytes",
+       [](Faults& faults) {
+         const Valid<PlacementManifest> placement = example_placement();
+         const BindingContext context(placement);
+         const Valid<RuntimeBinding> a = example_binding();
+         const Valid<RuntimeBinding> b = example_binding();
+         check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
+       }},
+      {Rule::kInstanceEndpoint, "endpoint '10.0.0.1:4711' belongs to instance 'decode-worker-0' and to 'imposter'",
+       [](Faults& faults) {
+         const Valid<PlacementManifest> placement = example_placement();
+         const BindingContext context(placement);
+         RuntimeBinding twin = *example_binding();
+         twin.instance = InstanceId("imposter");
+         const Valid<RuntimeBinding> a = example_binding();
+         const Valid<RuntimeBinding> b = valid_or_die(twin);
+         check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
+       }},
+      {Rule::kConfigArchitecture, "architecture",
+       [](Faults& faults) { read_hf_config(R"({"architectures":["NoSuchModel"]})", {}, {}, faults); }},
+      {Rule::kConfigField, "num_hidden_layers",
+       [](Faults& faults) {
+         read_hf_config(R"({"architectures":["LlamaForCausalLM"],"hidden_size":64,"num_attention_heads":4})", {}, {},
+                        faults);
+       }},
+      {Rule::kPartition,
+       "2 heads (component key) cannot be shared out over tp 3: neither divides the other; state the heads of each "
+       "rank",
+       [](Faults& faults) {
+         PartitionRequest request;
+         request.name = "odd";
+         request.tp = 3;
+         request.layer_count = 4;
+         partition(example_cache_schema(), request, faults);
+       }},
+      {Rule::kForeignForm, "", [](Faults& faults) { mooncake::write_placement(example_placement(), faults); }},
+      {Rule::kForeignDigest, "",
+       [](Faults& faults) {
+         const std::string id(64, '0');
+         const json topology = {
+             {"dp_size", 1},
+             {"pp_size", 1},
+             {"tp_size", 1},
+             {"topology_id", "sha256:" + id},
+             {"participants", {{{"participant_id", "a"}, {"rank", {{"dp", 0}, {"pp", 0}, {"tp", 0}}}}}}};
+         const json descriptor = {{"dtype", "bfloat16"}, {"global_layer_ids", {0}}, {"itemsize", 2},
+                                  {"key_head_dim", 8},   {"layout", "nhd"},         {"page_size", 4},
+                                  {"total_kv_heads", 1}, {"value_head_dim", 8}};
+         const json one_part = {{"descriptor", descriptor},
+                                {"head_count", 1},
+                                {"head_start", 0},
+                                {"layer_ids", {0}},
+                                {"participant_id", "a"},
+                                {"placement_set_id", "s"},
+                                {"rank", {{"dp", 0}, {"pp", 0}, {"tp", 0}}},
+                                {"replica_count", 1},
+                                {"replica_ordinal", 0},
+                                {"resource_id", "r"},
+                                {"revision", "1"},
+                                {"topology_id", "sha256:" + id}};
+         const json placement = {{"descriptor", descriptor},       {"parts", {one_part}},     {"placement_digest", id},
+                                 {"placement_id", "sha256:" + id}, {"placement_set_id", "s"}, {"resource_id", "r"},
+                                 {"resource_kind", "kv_cache"},    {"revision", "1"},         {"topology", topology}};
+         mooncake::read_placement(placement.dump(), {}, faults);
+       }},
+      {Rule::kWorkLimit, "comparing token cycles needs more than 1048576 intervals",
+       [](Faults& faults) {
+         PlacementManifest placement = *example_placement();
+         // Two cycles without a common measure below 2^40 tokens.
+         placement.parts[0].owns[0].tokens = CyclicTokens{1, 1048573, IntervalSet{Range(0, 1)}};
+         placement.parts[0].owns.push_back(placement.parts[0].owns[0]);
+         placement.parts[0].owns[1].tokens = CyclicTokens{1, 1048571, IntervalSet{Range(1, 1048571)}};
+         (void)Valid<PlacementManifest>::make(placement, faults);
+       }},
+  };
+  return table;
+}
+
+std::string all_lines(const Faults& faults) {
+  std::string lines;
+  for (const Fault& fault : faults.kept()) lines += fault.to_line() + "\n";
+  return lines;
+}
+
+void expect_fault(const Faults& faults, Rule rule, const std::string& line) {
+  const std::string tail = " [" + std::string(rule_name(rule)) + "]";
+  for (const Fault& fault : faults.kept())
+    if (fault.rule == rule && fault.to_line().find(line) != std::string::npos && fault.to_line().ends_with(tail))
+      return;
+  ADD_FAILURE() << "no fault like '" << line << "'" << tail << " among:\n" << all_lines(faults);
+}
+
+TEST(Rules, EachExampleIsValidAsItStands) {
+  for (const Kind kind : {Kind::kSchema, Kind::kTopology, Kind::kPlacement, Kind::kSnapshot, Kind::kBinding,
+                          Kind::kLayout, Kind::kManifest}) {
+    Faults faults;
+    EXPECT_TRUE(read_any_document(example(kind).dump(), JsonLimits(), faults)) << all_lines(faults);
+  }
+  Faults faults;
+  check_binding(example_binding(), example_placement(), example_snapshot(), faults);
+  check_binding(example_binding_without_pages(), example_placement(), example_snapshot(), faults);
+  EXPECT_TRUE(faults.empty()) << all_lines(faults);
+}
+
+TEST(Rules, EachBrokenDocumentGetsItsLine) {
+  for (const Broken& broken : broken_documents()) {
+    SCOPED_TRACE(broken.line);
+    json document = example(broken.kind);
+    broken.mutate(document);
+    Faults faults;
+    EXPECT_FALSE(read_any_document(document.dump(), JsonLimits(), faults));
+    expect_fault(faults, broken.rule, broken.line);
+  }
+}
+
+TEST(Rules, EachBrokenTextGetsItsLine) {
+  for (const BrokenText& broken : broken_texts()) {
+    SCOPED_TRACE(broken.text);
+    Faults faults;
+    EXPECT_FALSE(read_any_document(broken.text, broken.limits, faults));
+    expect_fault(faults, broken.rule, broken.line);
+  }
+}
+
+TEST(Rules, EachBrokenRelationGetsItsLine) {
+  for (const BrokenOther& broken : broken_others()) {
+    SCOPED_TRACE(broken.line);
+    Faults faults;
+    broken.run(faults);
+    expect_fault(faults, broken.rule, broken.line);
+  }
+}
+
+TEST(Rules, NoRuleIsWithoutATestThatBreaksIt) {
+  std::set<Rule> tested;
+  for (const Broken& broken : broken_documents()) tested.insert(broken.rule);
+  for (const BrokenText& broken : broken_texts()) tested.insert(broken.rule);
+  for (const BrokenOther& broken : broken_others()) tested.insert(broken.rule);
+  for (const RuleInfo& info : rule_table()) EXPECT_TRUE(tested.contains(info.rule)) << info.name;
+}
+
+TEST(Rules, RuleNamesDiffer) {
+  std::set<std::string_view> names;
+  for (const RuleInfo& info : rule_table()) EXPECT_TRUE(names.insert(info.name).second) << info.name;
+}
+
+}  // namespace
+}  // namespace crossdock::testing
