@@ -19,6 +19,7 @@ namespace crossdock {
 namespace {
 
 constexpr uint64_t kTokenRangesMax = uint64_t{1} << 20;
+constexpr uint64_t kStepsPerTokenRange = 4;  // they are sorted
 constexpr size_t kOwnersShownMax = 4;
 
 // One owner's word for a range of layers within one group.
@@ -151,8 +152,8 @@ class CoverageCheck {
       begin = end;
     }
     const Range tokens = component_->is_state() ? Range(0, 1) : placement_.tokens;
-    const auto fault = check_token_cover(distinct, tokens, kTokenRangesMax);
-    if (!fault) return;
+    const auto [fault, range_count] = check_token_cover(distinct, tokens, kTokenRangesMax);
+    if (!spend(range_count * kStepsPerTokenRange) || !fault) return;
     if (fault->kind == TokenCoverFault::Kind::kTooMuchWork)
       note(Rule::kWorkLimit, layers, heads,
            fmt::format("comparing token cycles needs more than {} intervals", kTokenRangesMax));

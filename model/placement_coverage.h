@@ -9,7 +9,7 @@
 
 namespace crossdock {
 
-inline constexpr uint64_t kPlacementWorkMax = uint64_t{1} << 27;
+inline constexpr uint64_t kPlacementWorkMax = uint64_t{1} << 26;
 
 // Adds a fault with its coordinates for each gap, overlap and wrong replica set. The other rules of the placement must
 // hold. Returns the work done in steps (one for each active claim of each slab), at most about `work_max`: past it the

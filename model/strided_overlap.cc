@@ -64,7 +64,7 @@ class OverlapSearch {
   }
 
   static Sets drop_outer(Sets cluster) {
-    for (StridedBytes& set : cluster) set.axes.erase(set.axes.begin());
+    for (StridedBytes& set : cluster) set.axes.pop_front();
     return cluster;
   }
 
@@ -82,7 +82,7 @@ class OverlapSearch {
         return {};
       }
       work_left_ -= extent;
-      set.axes.erase(set.axes.begin());
+      set.axes.pop_front();
       for (uint64_t i = 0; i < extent; ++i, set.base += stride) unrolled.push_back(set);
     }
     return unrolled;

@@ -29,8 +29,7 @@ std::string set_text(const IntervalSet& set, size_t shown_max) {
 
 void check_name(const std::string& text, const std::string& place, std::string_view field, Faults& faults) {
   if (!is_name(text))
-    faults.add(Rule::kName, place,
-               fmt::format("{} must have 1 to {} bytes of UTF-8 without control characters", field, kNameBytesMax));
+    faults.add(Rule::kName, place, fmt::format("{} must have 1 to {} bytes of UTF-8", field, kNameBytesMax));
 }
 
 }  // namespace crossdock

@@ -83,21 +83,23 @@ std::optional<uint64_t> horizon(std::span<const TokenOwnership* const> ownership
 
 }  // namespace
 
-std::optional<TokenCoverFault> check_token_cover(std::span<const TokenOwnership* const> ownerships, Range tokens,
-                                                 uint64_t range_count_max) {
-  if (ownerships.empty()) return Fault{Fault::Kind::kGap, tokens};
-  if (share_one_cycle(ownerships, tokens)) return check_blocks(ownerships);
+TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, Range tokens,
+                             uint64_t range_count_max) {
+  if (ownerships.empty()) return TokenCover{Fault{Fault::Kind::kGap, tokens}};
+  if (share_one_cycle(ownerships, tokens)) return TokenCover{check_blocks(ownerships), ownerships.size()};
 
   const uint64_t end = std::min(horizon(ownerships, tokens).value_or(Range::kUnbounded), tokens.end());
   const Range looked_at(tokens.begin(), end);
   std::vector<Owned> owned;
   for (size_t i = 0; i < ownerships.size(); ++i) {
-    const std::optional<IntervalSet> set = tokens_within(*ownerships[i], looked_at, range_count_max - owned.size());
-    if (!set) return Fault{Fault::Kind::kTooMuchWork, looked_at};
-    if (set->ranges().size() > range_count_max - owned.size()) return Fault{Fault::Kind::kTooMuchWork, looked_at};
+    const uint64_t left = range_count_max - owned.size();
+    const std::optional<IntervalSet> set = tokens_within(*ownerships[i], looked_at, left);
+    if (!set || set->ranges().size() > left)
+      return TokenCover{Fault{Fault::Kind::kTooMuchWork, looked_at}, owned.size()};
     for (const Range range : set->ranges()) owned.push_back(Owned{range, i});
   }
-  return check_partition(std::move(owned), looked_at);
+  const uint64_t range_count = owned.size();
+  return TokenCover{check_partition(std::move(owned), looked_at), range_count};
 }
 
 }  // namespace crossdock

@@ -19,9 +19,13 @@ struct TokenCoverFault {
   size_t second = 0;
 };
 
-// Empty when each token of `tokens` is in exactly one of the ownerships. Equal cycles are compared by their blocks;
+struct TokenCover {
+  std::optional<TokenCoverFault> fault;  // empty: each token is in exactly one of the ownerships
+  uint64_t range_count = 0;              // intervals that were looked at
+};
+
+// Compares ownerships over `tokens`. Equal cycles are compared by their blocks;
 // otherwise intervals are compared over one period after the last stated boundary, which decides for all that follows.
-std::optional<TokenCoverFault> check_token_cover(std::span<const TokenOwnership* const> ownerships, Range tokens,
-                                                 uint64_t range_count_max);
+TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, Range tokens, uint64_t range_count_max);
 
 }  // namespace crossdock

@@ -177,14 +177,14 @@ bool check_view_bytes(const View& view, const Component& component, const ViewRo
 void append_bytes(const View& view, const Component& component, const ViewRows& rows, size_t owner,
                   std::vector<StridedBytes>& sets) {
   const auto append = [&](uint64_t base, uint64_t row_count) {
-    std::vector<StridedAxis> axes;
+    StridedAxes axes;
     for (const auto& [stride, extent] :
          {std::pair(view.strides.layer, view.layers.size()), std::pair(view.strides.head, view.heads.size()),
           std::pair(view.strides.dim, view.dims.size()), std::pair(view.strides.row, row_count)})
       if (extent > 1) axes.push_back(StridedAxis{stride, extent});
     std::stable_sort(axes.begin(), axes.end(),
                      [](const StridedAxis& a, const StridedAxis& b) { return a.stride_bytes > b.stride_bytes; });
-    StridedBytes set{base, std::move(axes), component.item_bytes, owner};
+    StridedBytes set{base, axes, component.item_bytes, owner};
     while (!set.axes.empty() && set.axes.back().stride_bytes == set.width) {  // contiguous: one longer run
       set.width *= set.axes.back().extent;
       set.axes.pop_back();

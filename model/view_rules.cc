@@ -208,12 +208,15 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
   ViewCoverage coverage(document, schema, index, faults);
   std::map<RegionId, std::vector<StridedBytes>> bytes;
   uint64_t piece_count = 0;
+  bool all_resolved = true;  // a view that says nothing would only be told again as a gap
   for (size_t i = 0; i < document.views.size(); ++i) {
     const View& view = document.views[i];
     const std::string place = view_place(i, view);
     const Component* component = component_of(view, schema, index, place, faults);
-    if (component == nullptr) continue;
-    const auto rows = resolve_rows(view, *component, table_of(document, view), document.tokens.end(), place, faults);
+    const auto rows = component == nullptr ? std::nullopt
+                                           : resolve_rows(view, *component, table_of(document, view),
+                                                          document.tokens.end(), place, faults);
+    all_resolved = all_resolved && rows;
     if (!rows) continue;
     piece_count += rows->per_page == 0 ? 1 : rows->last_page() - rows->first_page() + 1;
     if (piece_count > kViewPiecesMax) {
@@ -225,6 +228,7 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
     if (check_view_bytes(view, *component, *rows, space->bytes, place, faults))
       append_bytes(view, *component, *rows, i, bytes[view.region]);
   }
+  if (!all_resolved) return;
   for (const Ownership& ownership : required) coverage.require(ownership, token_universe);
   coverage.compare();
   if (faults.total() != faults_before) return;

@@ -46,6 +46,6 @@ void append_space_bytes(const ViewDocument& document, const CacheSchema& schema,
 std::string view_place(size_t index, const View& view);
 
 inline constexpr uint64_t kViewPiecesMax = uint64_t{1} << 22;   // pages of all views together
-inline constexpr uint64_t kOverlapWorkMax = uint64_t{1} << 24;  // sets unrolled while looking for shared bytes
+inline constexpr uint64_t kOverlapWorkMax = uint64_t{1} << 21;  // sets unrolled while looking for shared bytes
 
 }  // namespace crossdock

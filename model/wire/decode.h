@@ -100,7 +100,7 @@ class ObjectReader {
   std::vector<std::string_view> asked_;
 };
 
-// Rule "name": 1 to kNameBytesMax bytes of UTF-8 without control characters.
+// Rule "name": 1 to kNameBytesMax bytes of UTF-8. What is printed escapes control characters.
 bool is_name(std::string_view text);
 
 }  // namespace crossdock

@@ -14,8 +14,9 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kRoot = uint64_t{1} << 32;  // kRoot * kRoot is the first product that wraps
-const std::vector<uint64_t> kEdges = {0,        1,         2,          3,        7,        kRoot - 1, kRoot, kRoot + 1,
-                                      kMax / 3, kMax / 2,  kMax / 2 + 1, kMax / 2 + 2, kMax - 2, kMax - 1,  kMax};
+const std::vector<uint64_t> kEdges = {
+    0,        1,        2,   3, 7, kRoot - 1, kRoot, kRoot + 1, kMax / 3, kMax / 2, kMax / 2 + 1, kMax / 2 + 2,
+    kMax - 2, kMax - 1, kMax};
 
 // What a 64-bit result of an exact computation is.
 std::optional<uint64_t> narrowed(Wide exact) {

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bitset>
 #include <cstdint>
 #include <type_traits>
@@ -36,13 +35,16 @@ IntervalSet set_of(const Members& members, uint64_t origin) {
   return IntervalSet::from_ranges(ranges);
 }
 
+// A copy of the ranges, so that they can be read off a temporary set.
+std::vector<Range> ranges_of(const IntervalSet& set) { return set.ranges(); }
+
 void expect_pair_agrees(const Members& a, const Members& b, uint64_t origin) {
   const IntervalSet set_a = set_of(a, origin);
   const IntervalSet set_b = set_of(b, origin);
   SCOPED_TRACE(testing::Message() << a << " " << b << " from " << origin);
-  EXPECT_EQ(set_a.unite(set_b).ranges(), runs(a | b, origin));
-  EXPECT_EQ(set_a.intersect(set_b).ranges(), runs(a & b, origin));
-  EXPECT_EQ(set_a.subtract(set_b).ranges(), runs(a & ~b, origin));
+  EXPECT_EQ(ranges_of(set_a.unite(set_b)), runs(a | b, origin));
+  EXPECT_EQ(ranges_of(set_a.intersect(set_b)), runs(a & b, origin));
+  EXPECT_EQ(ranges_of(set_a.subtract(set_b)), runs(a & ~b, origin));
   EXPECT_EQ(set_a.contains(set_b), (b & ~a).none());
   EXPECT_EQ(set_a.overlaps(set_b), (a & b).any());
   EXPECT_EQ(set_a == set_b, a == b);
@@ -50,7 +52,9 @@ void expect_pair_agrees(const Members& a, const Members& b, uint64_t origin) {
 
 // A range-for over a temporary set would read freed memory, so it does not compile.
 template <class Set>
-constexpr bool kRangesCanBeRead = requires(Set&& set) { std::forward<Set>(set).ranges(); };
+constexpr bool kRangesCanBeRead = requires(Set&& set) {
+  std::forward<Set>(set).ranges();
+};
 static_assert(kRangesCanBeRead<const IntervalSet&> && !kRangesCanBeRead<IntervalSet>);
 
 class IntervalSetAtEachEnd : public testing::TestWithParam<uint64_t> {};
@@ -101,10 +105,12 @@ TEST(IntervalSet, EachSetHasOneFormAndOnlyThatIsCanonical) {
       for (uint64_t number = range.begin(); number < range.end(); ++number) members.set(number);
     const std::vector<Range> form = runs(members, 0);
 
-    EXPECT_EQ(IntervalSet::from_ranges(sequence).ranges(), form);
+    EXPECT_EQ(ranges_of(IntervalSet::from_ranges(sequence)), form);
     const std::optional<IntervalSet> taken = IntervalSet::from_canonical(sequence);
     ASSERT_EQ(taken.has_value(), sequence == form);
-    if (taken) EXPECT_EQ(taken->ranges(), form);
+    if (taken) {
+      EXPECT_EQ(taken->ranges(), form);
+    }
   }
 }
 
@@ -154,11 +160,9 @@ TEST(IntervalSet, TheEmptySetIsNeutralAndInEverySet) {
 
 TEST(IntervalSet, IsOrderedRangeByRange) {
   const std::vector<IntervalSet> ascending = {
-      {}, {Range(0, 1)}, {Range(0, 1), Range(2, 3)}, {Range(0, 2)}, {Range(1, 2)}, {Range::all()}};
-  std::vector<IntervalSet> sorted = ascending;
-  std::sort(sorted.begin(), sorted.end());
-  EXPECT_EQ(sorted, (std::vector<IntervalSet>{ascending[0], ascending[1], ascending[2], ascending[3], ascending[5],
-                                              ascending[4]}));
+      {}, {Range(0, 1)}, {Range(0, 1), Range(2, 3)}, {Range(0, 2)}, {Range::all()}, {Range(1, 2)}};
+  for (size_t i = 0; i < ascending.size(); ++i)
+    for (size_t j = 0; j < ascending.size(); ++j) EXPECT_EQ(ascending[i] < ascending[j], i < j) << i << " " << j;
 }
 
 }  // namespace

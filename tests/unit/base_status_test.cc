@@ -162,7 +162,7 @@ TEST(Result, HoldsTheReasonWhyThereIsNoValue) {
 }
 
 TEST(StatusDeathTest, AFailureWithoutAFailureCodeDies) {
-  EXPECT_DEATH(Status(Code::kOk, "fine"), "CHECK failed: code != Code::kOk at .*status.h:[0-9]+");
+  EXPECT_DEATH(static_cast<void>(Status(Code::kOk, "fine")), "CHECK failed: code != Code::kOk at .*status.h:[0-9]+");
 }
 
 TEST(StatusDeathTest, TheNameOfAnUnknownCodeDies) {

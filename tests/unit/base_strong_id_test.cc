@@ -33,8 +33,8 @@ TEST(StrongName, HoldsItsText) {
 }
 
 TEST(StrongName, IsOrderedByUnsignedBytes) {
-  const std::vector<std::string> ascending = {"", std::string(1, '\0'), "0", "10", "9", "A", "a", "aa", "b", "\x7f",
-                                              "\x80", "\xc3\xa9", "\xff"};
+  const std::vector<std::string> ascending = {
+      "", std::string(1, '\0'), "0", "10", "9", "A", "a", "aa", "b", "\x7f", "\x80", "\xc3\xa9", "\xff"};
   for (size_t i = 0; i < ascending.size(); ++i)
     for (size_t j = 0; j < ascending.size(); ++j) {
       EXPECT_EQ(Fruit(ascending[i]) < Fruit(ascending[j]), i < j) << i << " " << j;

@@ -14,8 +14,8 @@ __extension__ using Wide = __int128;
 
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-const std::vector<int64_t> kEdges = {kMin,  kMin + 1, kMin / 2 - 1, kMin / 2, -1'000'000'000, -2, -1, 0, 1,
-                                     2,     999,      kMax / 2,     kMax / 2 + 1, kMax - 1,       kMax};
+const std::vector<int64_t> kEdges = {kMin, kMin + 1, kMin / 2 - 1, kMin / 2, -1'000'000'000, -2,       -1,  0,
+                                     1,    2,        999,          kMax / 2, kMax / 2 + 1,   kMax - 1, kMax};
 
 int64_t clamped(Wide exact) { return static_cast<int64_t>(std::clamp<Wide>(exact, kMin, kMax)); }
 
@@ -36,13 +36,19 @@ TEST(Time, ADifferenceIsExactOrTheNearestEnd) {
 }
 
 TEST(Time, NeverPlusAWaitStaysNever) {
-  for (const int64_t duration : kEdges)
-    if (duration >= 0) EXPECT_EQ(TimePoint::never() + Duration::from_ns(duration), TimePoint::never()) << duration;
+  for (const int64_t duration : kEdges) {
+    if (duration >= 0) {
+      EXPECT_EQ(TimePoint::never() + Duration::from_ns(duration), TimePoint::never()) << duration;
+    }
+  }
 }
 
 TEST(Time, NeverIsLaterThanEveryOtherPoint) {
-  for (const int64_t point : kEdges)
-    if (point != kMax) EXPECT_LT(TimePoint::from_ns(point), TimePoint::never()) << point;
+  for (const int64_t point : kEdges) {
+    if (point != kMax) {
+      EXPECT_LT(TimePoint::from_ns(point), TimePoint::never()) << point;
+    }
+  }
 }
 
 TEST(Time, OrderIsTheOrderOfNanoseconds) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -234,7 +235,7 @@ TEST(MooncakeReading, PartWithoutLayersHasTheHeadsOfItsTpRank) {
   Json other = placement;  // d0-p0-t0 has all heads, d0-p0-t1 no layers, and so only DP rank 1 shows TP rank 1's heads
   other["parts"][0]["head_count"] = other["parts"][2]["head_count"] = 3;
   other["parts"][1]["layer_ids"] = Json::array();
-  for (const size_t part : {1, 3}) {
+  for (const size_t part : std::array<size_t, 2>{1, 3}) {
     other["parts"][part]["head_start"] = 1;
     other["parts"][part]["head_count"] = 2;
   }
@@ -244,7 +245,7 @@ TEST(MooncakeReading, PartWithoutLayersHasTheHeadsOfItsTpRank) {
   Json alone = other;  // no part of TP rank 1 has layers
   alone["parts"][4]["head_count"] = alone["parts"][6]["head_count"] = 3;
   alone["parts"][5]["layer_ids"] = Json::array();
-  for (const size_t part : {1, 3, 5, 7}) {
+  for (const size_t part : std::array<size_t, 4>{1, 3, 5, 7}) {
     alone["parts"][part]["head_start"] = 0;
     alone["parts"][part]["head_count"] = 3;
   }

@@ -1,0 +1,30 @@
+// Definitions written out element by element, to compare the real code with. Slow on purpose.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/binding.h"
+#include "model/placement.h"
+
+namespace crossdock::testing {
+
+bool naive_owns_token(const TokenOwnership& tokens, uint64_t token);
+
+// Participants of a DP rank that own one element, sorted, each as often as an ownership of theirs holds it.
+std::vector<std::string> naive_owners(const PlacementManifest& placement, uint64_t dp, uint64_t layer,
+                                      const std::string& component, uint64_t head, uint64_t token);
+
+// Whether each element of each DP rank, over tokens [0, token_count), has one owner or a complete declared replica set.
+bool naive_is_covered(const PlacementManifest& placement, uint64_t token_count);
+
+// The byte of the first item byte of an element by the formula of model/view.h; empty when the view does not hold it.
+std::optional<uint64_t> naive_address(const View& view, const std::vector<PageTable>& tables,
+                                      const Component& component, uint64_t layer, uint64_t token, uint64_t head,
+                                      uint64_t dim);
+
+}  // namespace crossdock::testing
