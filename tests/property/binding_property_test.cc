@@ -68,10 +68,15 @@ Case draw_case(Rng& rng) {
   const auto* cyclic = std::get_if<CyclicTokens>(&own.tokens);
   const uint64_t heads = own.heads.count();
   const uint64_t page_tokens = 1 + rng.below(5);
-  const uint64_t selected = cyclic ? cyclic->count_below(live.end()) - cyclic->count_below(live.begin()) : live.size();
-  if (selected == 0) return Case{placement, valid_snapshot, binding};  // this rank has no token of so short a snapshot
+  const auto selected_within = [&](uint64_t begin, uint64_t end) {
+    return cyclic ? cyclic->count_below(end) - cyclic->count_below(begin) : end - begin;
+  };
+  // The table often begins before the live tokens: at a page boundary, at the first token of the request, ...
+  const uint64_t table_begin = live.begin() - rng.below(std::min<uint64_t>(live.begin(), 5) + 1);
+  const uint64_t selected = selected_within(table_begin, live.end());
+  if (selected_within(live.begin(), live.end()) == 0) return Case{placement, valid_snapshot, binding};  // this rank has no token of so short a snapshot
   const uint64_t page_count = (selected + page_tokens - 1) / page_tokens;
-  PageTable table{PageTableId("t"), page_tokens, live.begin(), {}};
+  PageTable table{PageTableId("t"), page_tokens, table_begin, {}};
   for (uint64_t page = 0; page < page_count + 2; ++page) table.slots.push_back(page);
   rng.shuffle(table.slots);
   table.slots.resize(page_count);
@@ -101,6 +106,14 @@ Case draw_case(Rng& rng) {
     view.offset_bytes = packed ? (i == 0 ? 0 : head_bytes[0]) : offset;
     view.pages = ViewPages{PageTableId("t"), packed ? 2 * block : 2 * view.strides.layer};
     offset += block;
+    // One view, or two that share the tokens between them.
+    const uint64_t cut = live.begin() + rng.below(live.size());
+    if (selected_within(live.begin(), cut) > 0 && selected_within(cut, live.end()) > 0) {
+      View first = view;
+      first.tokens = Range(live.begin(), cut);
+      view.tokens = Range(cut, live.end());
+      binding.views.push_back(first);
+    }
     binding.views.push_back(view);
   }
   binding.regions = {Region{RegionId("pool"), 1, 1 << 20, DeviceId("d"), {}, {}}};

@@ -151,9 +151,10 @@ uint64_t coverage_work(uint64_t dp) {
 }
 
 TEST(PlacementCoverage, NeedsStepsInProportionToTheParticipants) {
-  // Per participant and component: once as a claim of a slab of layers, once as an owner of a cell of heads.
-  EXPECT_EQ(coverage_work(1), 512u * 2 * 2);
-  EXPECT_EQ(coverage_work(20), 10240u * 2 * 2);
+  // Per participant and component one step as a claim of a slab of layers, one as an owner of a cell of heads, and four
+  // for its token interval.
+  EXPECT_EQ(coverage_work(1), 512u * 2 * 6);
+  EXPECT_EQ(coverage_work(20), 10240u * 2 * 6);
 }
 
 }  // namespace

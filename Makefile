@@ -1,0 +1,53 @@
+# A short front for the CMake presets. `make help` lists what there is.
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := build
+.PHONY: help build test demo bench asan tsan fuzz coverage format clean packages-build packages-check packages-dev
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
+
+packages-%:
+	@scripts/install-packages $*
+
+build: packages-build ## Install what is missing and build (build/release)
+	@cmake --preset release -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@cmake --build --preset release -j $(JOBS)
+
+test: build ## Build and run every test
+	@ctest --preset release
+
+demo: build ## Show what the program does, on a real model
+	@scripts/demo build/release/cli/crossdock
+
+bench: build ## Measure, and compare with the limits
+	@bench/run build/release/bench
+
+asan: packages-build packages-check ## Every test under AddressSanitizer and UBSan (clang)
+	@cmake --preset asan -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@cmake --build --preset asan -j $(JOBS)
+	@ctest --preset asan
+
+tsan: packages-build packages-check ## Every test under ThreadSanitizer (clang)
+	@cmake --preset tsan -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@cmake --build --preset tsan -j $(JOBS)
+	@ctest --preset tsan
+
+fuzz: packages-build packages-check ## Each fuzz target for FUZZ_SECONDS
+	@cmake --preset fuzz -DCMAKE_MESSAGE_LOG_LEVEL=WARNING -DCROSSDOCK_FUZZ_SECONDS=$(FUZZ_SECONDS)
+	@cmake --build --preset fuzz -j $(JOBS)
+	@ctest --preset fuzz
+
+coverage: packages-build packages-dev ## Line coverage of base/ and model/
+	@cmake --preset coverage -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@cmake --build --preset coverage -j $(JOBS)
+	@find build/coverage -name '*.gcda' -delete
+	@ctest --preset coverage
+	@gcovr --root . --filter base/ --filter model/ build/coverage
+
+format: packages-dev ## Format the sources
+	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i
+
+clean: ## Remove what was built
+	@rm -rf build

@@ -1,0 +1,134 @@
+#include "tests/fuzz/fuzz_targets.h"
+
+#include "model/binding_rules.h"
+#include "model/hf/config.h"
+#include "model/mooncake/mooncake.h"
+#include "model/wire/documents.h"
+#include "tests/support/example_documents.h"
+
+namespace crossdock::testing {
+namespace {
+
+constexpr JsonLimits kLimits = {.bytes_max = 1 << 20, .depth_max = 32, .values_max = 1 << 16};
+
+template <class Document>
+void expect_fixed_point(const Valid<Document>& document) {
+  const std::string text = to_json(document);
+  Faults faults;
+  const std::optional<Valid<Document>> again = read_document<Document>(text, JsonLimits(), faults);
+  CHECK(again.has_value());
+  CHECK(*again == document);
+  CHECK(to_json(*again) == text);
+}
+
+template <class Document>
+void fuzz_document(std::string_view input) {
+  Faults faults;
+  const std::optional<Valid<Document>> document = read_document<Document>(input, kLimits, faults);
+  CHECK(document.has_value() == faults.empty());
+  if (document) expect_fixed_point(*document);
+}
+
+void fuzz_binding(std::string_view input) {
+  Faults faults;
+  const std::optional<Valid<RuntimeBinding>> binding = read_document<RuntimeBinding>(input, kLimits, faults);
+  CHECK(binding.has_value() == faults.empty());
+  if (!binding) return;
+  expect_fixed_point(*binding);
+  // Against the example's placement, as if it named it.
+  static const Valid<PlacementManifest> placement = example_placement();
+  static const BindingContext context(placement);
+  RuntimeBinding named = **binding;
+  named.placement_digest = context.placement_digest();
+  named.resource = placement->resource;
+  named.revision = placement->revision;
+  named.participant = ParticipantId("p0-t0");
+  const std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(named), faults);
+  if (!valid) return;
+  check_binding(*valid, context, faults);
+  if (!faults.empty()) return;
+  const BoundParticipant bound{&*valid, &context};
+  check_instances(std::span(&bound, 1), faults);
+  CHECK(faults.empty());  // alone in its instance, and its views are disjoint
+}
+
+void fuzz_hf_config(std::string_view input) {
+  for (const bool draft_layers : {false, true}) {
+    HfOptions options;
+    options.draft_layers = draft_layers;
+    Faults faults;
+    const std::optional<HfModel> model = read_hf_config(input, options, kLimits, faults);
+    CHECK(model.has_value() == faults.empty());
+    if (model) expect_fixed_point(model->cache_schema);
+  }
+}
+
+void fuzz_mooncake_placement(std::string_view input) {
+  Faults faults;
+  const auto placement = mooncake::read_placement(input, kLimits, faults);
+  CHECK(placement.has_value() == faults.empty());
+  if (!placement) return;
+  expect_fixed_point(*placement);
+  const std::optional<std::string> text = mooncake::write_placement(*placement, faults);
+  CHECK(text.has_value());
+  CHECK(mooncake::read_placement(*text, JsonLimits(), faults) == placement);
+}
+
+// The example's placement in a form that Mooncake's documents can refer to.
+const Valid<PlacementManifest>& mooncake_like_placement() {
+  static const Valid<PlacementManifest> placement = [] {
+    PlacementManifest changed = *example_placement();
+    changed.cache_schema.groups = {changed.cache_schema.groups[1]};
+    changed.cache_schema.groups[0].window_tokens = std::nullopt;
+    for (Part& part : changed.parts) {
+      const bool has_layers = part.participant.text().starts_with("p1");
+      if (has_layers) part.owns.erase(part.owns.begin() + 1, part.owns.end());
+      if (!has_layers) part.owns.clear();
+    }
+    return valid_or_die(changed);
+  }();
+  return placement;
+}
+
+void fuzz_mooncake_snapshot(std::string_view input) {
+  Faults faults;
+  const auto snapshot = mooncake::read_snapshot(input, mooncake_like_placement(), kLimits, faults);
+  CHECK(snapshot.has_value() == faults.empty());
+  if (!snapshot) return;
+  expect_fixed_point(*snapshot);
+  CHECK(mooncake::write_snapshot(*snapshot, faults).has_value());
+}
+
+void fuzz_mooncake_binding(std::string_view input) {
+  static const Valid<SnapshotDescriptor> snapshot = [] {
+    SnapshotDescriptor changed = *example_snapshot();
+    changed.adapter = std::nullopt;
+    changed.cache_schema_digest = cache_schema_digest(mooncake_like_placement());
+    return valid_or_die(changed);
+  }();
+  Faults faults;
+  const auto binding = mooncake::read_binding(input, mooncake_like_placement(), snapshot, kLimits, faults);
+  CHECK(binding.has_value() == faults.empty());
+  if (binding) expect_fixed_point(*binding);
+}
+
+}  // namespace
+
+const std::vector<FuzzTarget>& fuzz_targets() {
+  static const std::vector<FuzzTarget> targets = {
+      {"binding", fuzz_binding},
+      {"cache_schema", fuzz_document<CacheSchema>},
+      {"hf_config", fuzz_hf_config},
+      {"mooncake_binding", fuzz_mooncake_binding},
+      {"mooncake_placement", fuzz_mooncake_placement},
+      {"mooncake_snapshot", fuzz_mooncake_snapshot},
+      {"placement", fuzz_document<PlacementManifest>},
+      {"snapshot", fuzz_document<SnapshotDescriptor>},
+      {"store_layout", fuzz_document<StoreLayout>},
+      {"store_manifest", fuzz_document<StoreManifest>},
+      {"topology", fuzz_document<Topology>},
+  };
+  return targets;
+}
+
+}  // namespace crossdock::testing
