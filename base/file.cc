@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace crossdock {
@@ -16,6 +19,8 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 16;
 constexpr mode_t kNewFileMode = 0666;  // the user's umask takes away what it must
+constexpr mode_t kPermissionBits = 07777;
+constexpr int kTemporaryNamesMax = 1000;
 
 class Descriptor {
  public:
@@ -27,6 +32,10 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   int get() const { return fd_; }
+  void reset(int fd) {
+    CHECK(fd_ < 0);
+    fd_ = fd;
+  }
   // Closes now, so that a late write error is seen.
   int close() {
     const int fd = fd_;
@@ -53,22 +62,70 @@ Status write_all(int fd, std::string_view contents, const std::string& path) {
   return Status();
 }
 
-Status write_and_sync(const std::string& path, std::string_view contents) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode));
-  if (file.get() < 0) return io_error("create", path, errno);
-  TRY_STATUS(write_all(file.get(), contents, path));
-  if (::fsync(file.get()) != 0) return io_error("sync", path, errno);
-  if (file.close() != 0) return io_error("close", path, errno);
-  return Status();
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
 // A rename is durable only once the directory is. A file system without directory sync says EINVAL; that is its word.
 Status sync_directory_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string directory = directory_of(path);
   Descriptor handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (handle.get() < 0) return io_error("open", directory, errno);
   if (::fsync(handle.get()) != 0 && errno != EINVAL) return io_error("sync", directory, errno);
+  return Status();
+}
+
+// A file of its own beside `target`, whose name nobody else uses. Removed in the end unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) {
+    for (int attempt = 0; attempt < kTemporaryNamesMax && descriptor_.get() < 0; ++attempt) {
+      name_ = fmt::format("{}.crossdock-{}-{}.tmp", directory_of(target), ::getpid(), attempt);
+      descriptor_.reset(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode));
+      if (descriptor_.get() < 0 && errno != EEXIST) break;
+    }
+    owned_ = descriptor_.get() >= 0;
+  }
+  ~TemporaryFile() {
+    if (owned_) ::unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool created() const { return owned_; }
+  Descriptor& descriptor() { return descriptor_; }
+  bool rename_to(const std::string& target) {
+    owned_ = std::rename(name_.c_str(), target.c_str()) != 0;
+    return !owned_;
+  }
+
+ private:
+  std::string name_;
+  Descriptor descriptor_{-1};
+  bool owned_ = false;
+};
+
+// `path` is what errors name.
+Status replace_file(const std::string& target, std::optional<mode_t> permissions, std::string_view contents,
+                    const std::string& path) {
+  TemporaryFile temporary(target);
+  if (!temporary.created()) return io_error("create", path, errno);
+  const int fd = temporary.descriptor().get();
+  if (permissions && ::fchmod(fd, *permissions) != 0) return io_error("set the permissions of", path, errno);
+  TRY_STATUS(write_all(fd, contents, path));
+  if (::fsync(fd) != 0) return io_error("sync", path, errno);
+  if (temporary.descriptor().close() != 0) return io_error("close", path, errno);
+  if (!temporary.rename_to(target)) return io_error("replace", path, errno);
+  return sync_directory_of(target);
+}
+
+// A device or a pipe cannot be replaced; a directory refuses to be opened.
+Status write_in_place(const std::string& path, std::string_view contents) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0) return io_error("open", path, errno);
+  TRY_STATUS(write_all(file.get(), contents, path));
+  if (file.close() != 0) return io_error("close", path, errno);
   return Status();
 }
 
@@ -93,21 +150,15 @@ Result<std::string> read_file(const std::string& path, uint64_t bytes_max) {
 }
 
 Status write_file(const std::string& path, std::string_view contents) {
-  // A device or a pipe (/dev/stdout) cannot be replaced by a rename; it is written as it is.
   struct stat info = {};
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file.get() < 0) return io_error("open", path, errno);
-    return write_all(file.get(), contents, path);
-  }
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  Status status = write_and_sync(temporary, contents);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = io_error("replace", path, errno);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return sync_directory_of(path);
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) return io_error("look at", path, errno);
+  if (!exists) return replace_file(path, std::nullopt, contents, path);
+  if (!S_ISREG(info.st_mode)) return write_in_place(path, contents);
+  // Behind a symbolic link the file it leads to is replaced, not the link.
+  const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path.c_str(), nullptr), &std::free);
+  if (target == nullptr) return io_error("resolve", path, errno);
+  return replace_file(target.get(), info.st_mode & kPermissionBits, contents, path);
 }
 
 }  // namespace crossdock

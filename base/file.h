@@ -14,7 +14,8 @@ namespace crossdock {
 Result<std::string> read_file(const std::string& path, uint64_t bytes_max);
 
 // Writes `contents` so that `path` holds either what it held before or all of it: a temporary file beside it, synced,
-// then renamed. What goes wrong is reported, and the temporary file is removed.
+// then renamed. Permissions of a file that is replaced are kept, and a symbolic link to a file is followed. A device or
+// a pipe is written as it is. What goes wrong is reported, and the temporary file is removed.
 Status write_file(const std::string& path, std::string_view contents);
 
 }  // namespace crossdock

@@ -17,7 +17,7 @@ std::optional<Sha256Digest> Sha256Digest::from_hex(std::string_view hex) {
   for (size_t i = 0; i < hex.size(); ++i) {
     const size_t digit = kHexDigits.find(hex[i]);
     if (digit == std::string_view::npos) return std::nullopt;
-    bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] << 4 | digit);
+    bytes[i / 2] = static_cast<uint8_t>(static_cast<size_t>(bytes[i / 2]) << 4 | digit);
   }
   return Sha256Digest(bytes);
 }

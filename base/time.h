@@ -39,7 +39,7 @@ class TimePoint {
   int64_t ns_ = 0;
 };
 
-// Saturates instead of wrapping, so "never" plus anything stays "never" and a far deadline cannot turn into the past.
+// Saturates instead of wrapping: a far deadline cannot turn into the past, and "never" and later stays "never".
 constexpr TimePoint operator+(TimePoint point, Duration duration) {
   int64_t sum = 0;
   if (__builtin_add_overflow(point.ns(), duration.ns(), &sum))

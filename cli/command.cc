@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace crossdock::cli {
 namespace {
@@ -44,7 +45,7 @@ spdlog::logger& logger() {
 }
 
 void print_error(std::string_view line) {
-  const std::string text = fmt::format("crossdock: {}\n", line);
+  const std::string text = fmt::format("crossdock: {}\n", printable(line));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -63,7 +64,7 @@ Status flush_output() {
 }
 
 int fail(ExitCode exit_code, std::string_view message) {
-  print_error(fmt::format("error: {}", printable(message)));
+  print_error(fmt::format("error: {}", message));
   return exit_code;
 }
 
@@ -83,7 +84,7 @@ int fail(const std::string& path, const Faults& faults) {
 
 void set_verbose(bool verbose) { logger().set_level(verbose ? spdlog::level::info : spdlog::level::warn); }
 
-void log_info(std::string_view message) { logger().info("{}", message); }
+void log_info(std::string_view message) { logger().info("{}", printable(message)); }
 
 Result<LoadedDocument> load_document(const std::string& path) {
   const JsonLimits limits;
@@ -94,6 +95,16 @@ Result<LoadedDocument> load_document(const std::string& path) {
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   log_info(fmt::format("{}: {} bytes read and validated in {:.1f} ms", path, text.size(), took.count()));
   return loaded;
+}
+
+std::optional<AnyDocument> load_any_or_fail(const std::string& path) {
+  Result<LoadedDocument> loaded = load_document(path);
+  if (!loaded.ok()) {
+    fail(kBadInput, loaded.status().message());
+    return std::nullopt;
+  }
+  if (!loaded.value().document) fail(path, loaded.value().faults);
+  return std::move(loaded).value().document;
 }
 
 template <class Document>
@@ -114,15 +125,23 @@ template std::optional<Valid<SnapshotDescriptor>> load_or_fail(const std::string
 template std::optional<Valid<PlacementManifest>> load_or_fail(const std::string&);
 template std::optional<Valid<RuntimeBinding>> load_or_fail(const std::string&);
 
+std::string json_path(const std::string& path) { return is_utf8(path) ? path : printable(path); }
+
+int write_document(const std::string& path, const std::string& text, std::string_view what) {
+  Faults faults{std::string(what)};
+  if (!JsonTree::parse(text, JsonLimits(), faults)) return fail(kFailed, faults.kept().front().to_line());
+  return write_output(path, text, what);
+}
+
 int write_output(const std::string& path, const std::string& text, std::string_view what) {
-  if (path.empty() || path == "-") {
+  if (path.empty() || path == "-" || path == "/dev/stdout") {
     print(text + "\n");
     return kDone;
   }
   const InterruptsHeld held;
-  const Status status = write_file(path, text + "\n");
+  const Status status = write_file(path, text);
   if (!status.ok()) return fail(kFailed, status.message());
-  print(fmt::format("wrote {}: {}, {} bytes\n", path, what, grouped(text.size() + 1)));
+  print_error(fmt::format("wrote {}: {}, {} bytes", path, what, grouped(text.size())));
   return kDone;
 }
 
@@ -134,6 +153,11 @@ std::string grouped(uint64_t number) {
     text += digits[i];
   }
   return text;
+}
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
 }
 
 std::string Table::text() const {

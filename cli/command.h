@@ -42,7 +42,7 @@ Status flush_output();
 
 // One line "crossdock: error: ..." to standard error. Returns `exit_code` for the caller to return.
 int fail(ExitCode exit_code, std::string_view message);
-// "crossdock: ..." for each fault kept, and how many more there are. Returns kBadInput.
+// The lines of fault_lines() to standard error. Returns kBadInput.
 int fail(const std::string& path, const Faults& faults);
 
 // "FILE: LINE" of each fault kept and how many more there are, as text of lines.
@@ -63,23 +63,32 @@ struct LoadedDocument {
 // rules has faults instead of a document.
 Result<LoadedDocument> load_document(const std::string& path);
 
-// Loads a document of one kind. Prints what is wrong and is empty when it cannot be had; the exit code is then
+// Loads a document of any kind. Prints what is wrong and is empty when it cannot be had; the exit code is then
+// kBadInput.
+std::optional<AnyDocument> load_any_or_fail(const std::string& path);
+
+// The same for one kind. Prints what is wrong and is empty when it cannot be had; the exit code is then
 // kBadInput.
 template <class Document>
 std::optional<Valid<Document>> load_or_fail(const std::string& path);
 
-// Writes a document's canonical text and a newline: to `path`, or to standard output when it is empty or "-".
-// An interrupt during the write waits until the file is whole.
+// Writes text to `path`, exactly: sha256sum of a document's file is its digest. To standard output, with a newline,
+// when `path` is empty or "-". An interrupt waits until the file is whole. Says on standard error what was written.
 int write_output(const std::string& path, const std::string& text, std::string_view what);
+// The same for a document of ours, after making sure that it is within the limits of its own reader.
+int write_document(const std::string& path, const std::string& text, std::string_view what);
+
+// A path as JSON can hold it: itself when it is UTF-8, else escaped.
+std::string json_path(const std::string& path);
 
 // "1,234,567"
 std::string grouped(uint64_t number);
 
-// A table with aligned columns; numbers (as text) to the right, everything else to the left.
+// A table with aligned columns; numbers (as text) to the right, everything else to the left. Cells are made printable.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> row);
   std::string text() const;
 
  private:

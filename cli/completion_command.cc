@@ -8,45 +8,56 @@
 namespace crossdock::cli {
 namespace {
 
-std::vector<std::string> words_of(const CLI::App& app) {
-  std::vector<std::string> words;
+struct Word {
+  std::string text;  // "--output", "-o"
+  bool takes_value;
+};
+
+std::vector<Word> words_of(const CLI::App& app) {
+  std::vector<Word> words;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) words.push_back("-" + name);
+    const bool takes_value = option->get_items_expected_max() > 0;
+    for (const std::string& name : option->get_lnames()) words.push_back({"--" + name, takes_value});
+    for (const std::string& name : option->get_snames()) words.push_back({"-" + name, takes_value});
   }
-  for (const CLI::App* inner : app.get_subcommands({}))  // option groups are nameless subcommands
-    if (inner->get_name().empty())
-      for (const std::string& word : words_of(*inner)) words.push_back(word);
   return words;
 }
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  std::vector<const CLI::App*> commands;
-  for (const CLI::App* command : app.get_subcommands({}))
-    if (!command->get_name().empty()) commands.push_back(command);
-  return commands;
+std::string texts_of(const CLI::App& app) {
+  std::string texts;
+  for (const Word& word : words_of(app)) texts += word.text + " ";
+  return texts;
 }
 
 std::string bash_script(const CLI::App& app) {
   std::string names;
   std::string cases;
-  for (const CLI::App* command : commands_of(app)) {
+  for (const CLI::App* command : app.get_subcommands({})) {
     names += command->get_name() + " ";
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(), fmt::join(words_of(*command), " "));
+    cases += fmt::format("    {}) words=\"{}--verbose\" ;;\n", command->get_name(), texts_of(*command));
   }
   return fmt::format(R"(# bash completion for crossdock: source this file, or put it in /etc/bash_completion.d
 _crossdock() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} words=""
-  case ${{COMP_WORDS[1]}} in
-{}    *) words="{}{}" ;;
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command="" words="" i
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    if [[ ${{COMP_WORDS[i]}} != -* ]]; then command=${{COMP_WORDS[i]}}; break; fi
+  done
+  case $command in
+    "") words="{}{}" ;;
+{}  esac
+  case $previous in
+    --engine) words="vllm sglang" ;;
+    --axis-order) words="nhd hnd" ;;
+    --from|--to) words="mooncake" ;;
+    completion) words="bash zsh fish" ;;
+    *) if [[ -n $command && $current != -* ]]; then words=""; fi ;;
   esac
-  if [[ $COMP_CWORD -eq 1 ]]; then words="{}{}"; fi
+  # Nothing to offer: the shell completes file names.
   COMPREPLY=($(compgen -W "$words" -- "$current"))
-  if [[ $COMP_CWORD -gt 1 && $current != -* ]]; then COMPREPLY=($(compgen -f -- "$current")); fi
 }}
-complete -o filenames -F _crossdock crossdock
+complete -o default -F _crossdock crossdock
 )",
-                     cases, names, fmt::join(words_of(app), " "), names, fmt::join(words_of(app), " "));
+                     names, texts_of(app), cases);
 }
 
 std::string zsh_script(const CLI::App& app) {
@@ -67,15 +78,16 @@ std::string in_quotes(std::string_view text) {
 
 std::string fish_script(const CLI::App& app) {
   std::string script = "# fish completion for crossdock: put it in ~/.config/fish/completions\n";
-  for (const CLI::App* command : commands_of(app)) {
+  for (const CLI::App* command : app.get_subcommands({})) {
     script += fmt::format("complete -c crossdock -n __fish_use_subcommand -a {} -d {}\n", command->get_name(),
                           in_quotes(command->get_description()));
-    for (const std::string& word : words_of(*command)) {
-      const bool is_long = word.starts_with("--");
-      script += fmt::format("complete -c crossdock -n '__fish_seen_subcommand_from {}' {} {}\n", command->get_name(),
-                            is_long ? "-l" : "-s", word.substr(is_long ? 2 : 1));
+    for (const Word& word : words_of(*command)) {
+      const bool is_long = word.text.starts_with("--");
+      script += fmt::format("complete -c crossdock -n '__fish_seen_subcommand_from {}' {} {}{}\n", command->get_name(),
+                            is_long ? "-l" : "-s", word.text.substr(is_long ? 2 : 1), word.takes_value ? " -r" : "");
     }
   }
+  script += "complete -c crossdock -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
   return script;
 }
 
@@ -86,7 +98,7 @@ void add_completion_command(CLI::App& app, Outcome& outcome) {
   const auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
       ->type_name("SHELL");
   command->footer(R"(Example:
   source <(crossdock completion bash))");

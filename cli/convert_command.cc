@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "model/mooncake/mooncake.h"
 
 namespace crossdock::cli {
@@ -39,11 +40,13 @@ bool load_beside(const Options& options, Beside& beside) {
 }
 
 // Which of Mooncake's documents the text is, by the fields it has.
-enum class Kind { kPlacement, kSnapshot, kBinding, kUnknown };
+enum class Kind { kPlacement, kSnapshot, kBinding, kOurs, kUnknown };
 
 Kind kind_of(std::string_view text, Faults& faults) {
   const std::optional<JsonTree> tree = JsonTree::parse(text, JsonLimits(), faults);
   if (!tree || tree->root().kind() != JsonKind::kObject) return Kind::kUnknown;
+  const std::optional<JsonValue> schema = tree->root().find("schema");
+  if (schema && schema->kind() == JsonKind::kString && schema->text().starts_with("crossdock.")) return Kind::kOurs;
   if (tree->root().find("parts")) return Kind::kPlacement;
   if (tree->root().find("binding")) return Kind::kBinding;
   if (tree->root().find("snapshot_id")) return Kind::kSnapshot;
@@ -59,7 +62,7 @@ template <class Document>
 int write_converted(const std::optional<Valid<Document>>& document, const Options& options, const Faults& faults,
                     std::string_view what) {
   if (!document) return fail(options.input, faults);
-  return write_output(options.output, to_json(*document), what);
+  return write_document(options.output, to_json(*document), what);
 }
 
 int from_mooncake(const std::string& text, const Options& options, const Beside& beside) {
@@ -78,6 +81,7 @@ int from_mooncake(const std::string& text, const Options& options, const Beside&
       if (!beside.placement || !beside.snapshot) return needs("binding", "--placement and --snapshot");
       return write_converted(mooncake::read_binding(text, *beside.placement, *beside.snapshot, limits, faults), options,
                              faults, "binding");
+    case Kind::kOurs: return fail(kBadInput, fmt::format("'{}' is a Crossdock document already", options.input));
     case Kind::kUnknown: break;
   }
   return fail(kBadInput, fmt::format("'{}' is not a Mooncake placement, snapshot or resolved binding", options.input));
@@ -104,6 +108,7 @@ int to_mooncake(const std::string& text, const Options& options, const Beside& b
 }
 
 int run(const Options& options) {
+  if (options.from.empty() == options.to.empty()) return fail(kBadInput, "give either --from FORMAT or --to FORMAT");
   const Result<std::string> text = read_file(options.input, JsonLimits().bytes_max);
   if (!text.ok()) return fail(kBadInput, text.status().message());
   Beside beside;
@@ -117,24 +122,17 @@ void add_convert_command(CLI::App& app, Outcome& outcome) {
   CLI::App* command =
       app.add_subcommand("convert", "Convert placements, snapshots and bindings from and to Mooncake's JSON");
   const auto options = std::make_shared<Options>();
-  CLI::Option_group* direction = command->add_option_group("direction");
-  const CLI::IsMember formats({"mooncake"});
-  direction->add_option("--from", options->from, "Read this project's format, write a Crossdock document")
-      ->check(formats)
-      ->type_name("FORMAT");
-  direction->add_option("--to", options->to, "Read a Crossdock document, write this project's format")
-      ->check(formats)
-      ->type_name("FORMAT");
-  direction->require_option(1);
+  const CLI::Validator formats = CLI::IsMember({"mooncake"}).description("");
+  add_text(*command, "--from", options->from, "FORMAT",
+           "Read the file as this format (mooncake), write a Crossdock document")
+      ->check(formats);
+  add_text(*command, "--to", options->to, "FORMAT", "Read a Crossdock document, write this format (mooncake)")
+      ->check(formats);
   command->add_option("file", options->input, "The document; '-' is standard input")->required()->type_name("FILE");
-  command
-      ->add_option("--placement", options->placement_path,
-                   "The Crossdock placement that a snapshot or binding belongs to")
-      ->type_name("FILE");
-  command->add_option("--snapshot", options->snapshot_path, "The Crossdock snapshot that a binding belongs to")
-      ->type_name("FILE");
-  command->add_option("-o,--output", options->output, "Write the document here instead of to standard output")
-      ->type_name("FILE");
+  add_text(*command, "--placement", options->placement_path, "FILE",
+           "The Crossdock placement that a snapshot or binding belongs to");
+  add_text(*command, "--snapshot", options->snapshot_path, "FILE", "The Crossdock snapshot that a binding belongs to");
+  add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
   command->footer(
       R"(A conversion is exact or it is refused; a document that goes there and back is the same, byte for byte.
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "model/wire/json_writer.h"
 
@@ -15,24 +16,27 @@ struct Options {
 };
 
 int run(const Options& options) {
+  int exit_code = kDone;
   JsonWriter out;
   out.begin_array();
   std::string lines;
   for (const std::string& path : options.paths) {
-    const Result<LoadedDocument> loaded = load_document(path);
-    if (!loaded.ok()) return fail(kBadInput, loaded.status().message());
-    if (!loaded.value().document) return fail(path, loaded.value().faults);
-    const std::string hex = digest(*loaded.value().document).hex();
+    const std::optional<AnyDocument> document = load_any_or_fail(path);
+    if (!document) {
+      exit_code = kBadInput;
+      continue;
+    }
+    const std::string hex = digest(*document).hex();
     lines += fmt::format("sha256:{}  {}\n", hex, printable(path));
     out.begin_object();
     out.key("digest").string(hex);
-    out.key("path").string(printable(path));
-    out.key("schema").string(schema_name(*loaded.value().document));
+    out.key("path").string(json_path(path));
+    out.key("schema").string(schema_name(*document));
     out.end_object();
   }
   out.end_array();
   print(options.json ? out.take() + "\n" : lines);
-  return kDone;
+  return exit_code;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "model/text.h"
 #include "model/volume.h"
@@ -15,22 +16,30 @@
 namespace crossdock::cli {
 namespace {
 
+constexpr size_t kRangesShownMax = 3;  // of a set in one cell of a table
+
 // "1,234" for whole numbers, else with two decimals.
 std::string amount(double number) {
   if (number == std::floor(number) && number < 1e18) return grouped(static_cast<uint64_t>(number));
   return fmt::format("{:.2f}", number);
 }
 
+std::string cell(const IntervalSet& set) { return set_text(set, kRangesShownMax); }
+std::string cell(Range range) { return range.empty() ? "none" : set_text({range}); }
+
 std::string names_text(const std::vector<ComponentName>& names) {
   std::string text;
-  for (const ComponentName& name : names) text += (text.empty() ? "" : ",") + printable(name.text());
+  for (const ComponentName& name : names) text += (text.empty() ? "" : ",") + name.text();
   return text;
 }
 
+std::string cycle_text(const CyclicTokens& cycle) {
+  return fmt::format("block {} of {} x {}", cell(cycle.blocks), cycle.cycle_blocks, cycle.block_tokens);
+}
+
 std::string tokens_text(const TokenOwnership& tokens) {
-  if (const auto* cyclic = std::get_if<CyclicTokens>(&tokens))
-    return fmt::format("block {} of {} x {}", set_text(cyclic->blocks), cyclic->cycle_blocks, cyclic->block_tokens);
-  if (const auto* intervals = std::get_if<TokenIntervals>(&tokens)) return set_text(intervals->tokens);
+  if (const auto* cyclic = std::get_if<CyclicTokens>(&tokens)) return cycle_text(*cyclic);
+  if (const auto* intervals = std::get_if<TokenIntervals>(&tokens)) return cell(intervals->tokens);
   return "all";
 }
 
@@ -58,6 +67,11 @@ class LimitedTable {
   uint64_t left_out_ = 0;
 };
 
+std::string row_text(const Component& component) {
+  if (component.is_state()) return "state";
+  return *component.tokens_per_row == 1 ? "token" : fmt::format("{} tokens", *component.tokens_per_row);
+}
+
 std::string schema_table(const CacheSchema& schema, uint64_t row_count_max) {
   const CacheVolume volume = volume_of(schema);
   std::string text = fmt::format("{} layers with a cache, {} bytes per token", grouped(schema.layers().count()),
@@ -66,13 +80,10 @@ std::string schema_table(const CacheSchema& schema, uint64_t row_count_max) {
   LimitedTable table({"layers", "live tokens", "component", "dtype", "encoding", "heads", "dim", "row"}, row_count_max);
   for (const LayerGroup& group : schema.groups)
     for (const Component& component : group.components)
-      table.add({set_text(group.layers),
+      table.add({cell(group.layers),
                  group.window_tokens ? fmt::format("last {}", grouped(*group.window_tokens)) : "all",
-                 printable(component.name.text()), component.dtype, component.encoding, grouped(component.head_count),
-                 grouped(component.head_dim),
-                 component.is_state()             ? "state"
-                 : *component.tokens_per_row == 1 ? "token"
-                                                  : fmt::format("{} tokens", *component.tokens_per_row)});
+                 component.name.text(), component.dtype, component.encoding, grouped(component.head_count),
+                 grouped(component.head_dim), row_text(component)});
   return text + "\n" + table.text();
 }
 
@@ -82,64 +93,90 @@ std::string topology_text(const Topology& topology) {
                      sizes.ep, grouped(topology.participants.size()));
 }
 
+// Participants by rank, as people count them: t2 before t10.
+std::vector<const Participant*> by_rank(const Topology& topology) {
+  std::vector<const Participant*> sorted;
+  for (const Participant& participant : topology.participants) sorted.push_back(&participant);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Participant* a, const Participant* b) { return a->rank < b->rank; });
+  return sorted;
+}
+
 std::string text_of(const CacheSchema& schema, uint64_t row_count_max) {
   return "cache schema: " + schema_table(schema, row_count_max);
 }
 
 std::string text_of(const Topology& topology, uint64_t row_count_max) {
   LimitedTable table({"participant", "dp", "pp", "tp", "cp", "ep"}, row_count_max);
-  for (const auto& [id, rank] : topology.participants)
-    table.add({printable(id.text()), fmt::to_string(rank.dp), fmt::to_string(rank.pp), fmt::to_string(rank.tp),
+  for (const Participant* participant : by_rank(topology)) {
+    const ParallelAxes& rank = participant->rank;
+    table.add({participant->id.text(), fmt::to_string(rank.dp), fmt::to_string(rank.pp), fmt::to_string(rank.tp),
                fmt::to_string(rank.cp), fmt::to_string(rank.ep)});
+  }
   return topology_text(topology) + "\n" + table.text();
 }
 
 std::string text_of(const PlacementManifest& placement, uint64_t row_count_max) {
-  std::string text = fmt::format("placement '{}': resource {}, revision {}", placement.name, placement.resource.text(),
-                                 placement.revision.text());
+  std::string title = fmt::format("placement '{}': resource {}, revision {}", placement.name, placement.resource.text(),
+                                  placement.revision.text());
   if (placement.paging)
-    text += fmt::format(", pages of {} tokens ({})", placement.paging->page_tokens, placement.paging->axis_order);
-  text = printable(text) + "\n" + topology_text(placement.topology) +
-         "\ncache: " + schema_table(placement.cache_schema, row_count_max) + "\n";
+    title += fmt::format(", pages of {} tokens ({})", placement.paging->page_tokens, placement.paging->axis_order);
+  if (placement.tokens != Range::all()) title += fmt::format(", tokens {}", range_text(placement.tokens));
   LimitedTable table(
       {"participant", "layers", "components", "heads", "tokens", "replica", "bytes/token", "state bytes"},
       row_count_max);
-  for (const Part& part : placement.parts) {
-    if (part.owns.empty()) table.add({printable(part.participant.text()), "none"});
-    for (const Ownership& ownership : part.owns) {
+  for (const Participant* participant : by_rank(placement.topology)) {
+    const auto part = std::lower_bound(placement.parts.begin(), placement.parts.end(), participant->id,
+                                       [](const Part& p, const ParticipantId& id) { return p.participant < id; });
+    if (part->owns.empty()) table.add({part->participant.text(), "none"});
+    for (const Ownership& ownership : part->owns) {
       const CacheVolume volume = volume_of(placement.cache_schema, {ownership});
-      table.add({printable(part.participant.text()), set_text(ownership.layers), names_text(ownership.components),
-                 set_text(ownership.heads), tokens_text(ownership.tokens),
+      table.add({part->participant.text(), cell(ownership.layers), names_text(ownership.components),
+                 cell(ownership.heads), tokens_text(ownership.tokens),
                  fmt::format("{} of {}", ownership.replica.ordinal, ownership.replica.count),
                  amount(volume.bytes_per_token), amount(volume.state_bytes)});
     }
   }
-  return text + table.text();
+  return printable(title) + "\n" + topology_text(placement.topology) +
+         "\ncache: " + schema_table(placement.cache_schema, row_count_max) + "\n" + table.text();
+}
+
+std::string snapshot_lines(const SnapshotDescriptor& snapshot) {
+  const std::string adapter = snapshot.adapter ? snapshot.adapter->id + " at " + snapshot.adapter->revision : "none";
+  return printable(fmt::format("tenant {}, model {} at {}, adapter {}, salt '{}', tokens {}", snapshot.tenant,
+                               snapshot.model_id, snapshot.model_revision, adapter, snapshot.salt,
+                               range_text(snapshot.tokens))) +
+         "\n" +
+         printable(fmt::format("semantic fingerprint {}, token fingerprint {}", snapshot.semantic_fingerprint,
+                               snapshot.token_fingerprint)) +
+         "\ncache schema sha256:" + snapshot.cache_schema_digest.hex() + "\n";
 }
 
 std::string text_of(const SnapshotDescriptor& snapshot, uint64_t) {
-  return fmt::format(
-      "snapshot of '{}': tenant {}, model {} at {}, adapter {}, tokens {}\ncache schema sha256:{}\nsemantics {}, "
-      "tokens {}\n",
-      printable(snapshot.resource.text()), printable(snapshot.tenant), printable(snapshot.model_id),
-      printable(snapshot.model_revision),
-      snapshot.adapter ? printable(snapshot.adapter->id + " at " + snapshot.adapter->revision) : "none",
-      range_text(snapshot.tokens), snapshot.cache_schema_digest.hex(), printable(snapshot.semantic_fingerprint),
-      printable(snapshot.token_fingerprint));
+  return printable(fmt::format("snapshot of '{}'", snapshot.resource.text())) + "\n" + snapshot_lines(snapshot);
 }
 
-std::string views_table(const std::vector<View>& views, std::string region_word, uint64_t row_count_max) {
-  LimitedTable table({"component", "layers", "tokens", "heads", "dims", std::move(region_word), "offset", "row stride",
-                      "head stride", "pages"},
+std::string page_tables_text(const std::vector<PageTable>& tables, uint64_t row_count_max) {
+  if (tables.empty()) return "";
+  LimitedTable table({"page table", "page tokens", "first token", "pages"}, row_count_max);
+  for (const PageTable& pages : tables)
+    table.add({pages.id.text(), grouped(pages.page_tokens), grouped(pages.token_begin), grouped(pages.slots.size())});
+  return "\n" + table.text();
+}
+
+std::string views_text(const std::vector<View>& views, std::string region_word, uint64_t row_count_max) {
+  LimitedTable table({"component", "layers", "tokens", "heads", "dims", std::move(region_word), "offset",
+                      "layer stride", "row stride", "head stride", "dim stride", "pages"},
                      row_count_max);
-  for (const View& view : views)
-    table.add({printable(view.component.text()), set_text({view.layers}), range_text(view.tokens),
-               range_text(view.heads), range_text(view.dims), printable(view.region.text()), grouped(view.offset_bytes),
-               grouped(view.strides.row), grouped(view.strides.head),
-               view.pages
-                   ? fmt::format("{} x {}", printable(view.pages->table.text()), grouped(view.pages->page_stride_bytes))
-                   : "-"});
-  return table.text();
+  for (const View& view : views) {
+    const std::string cycle = view.cycle ? ", " + cycle_text(*view.cycle) : "";
+    const std::string pages =
+        view.pages ? fmt::format("{} x {}", view.pages->table.text(), grouped(view.pages->page_stride_bytes)) : "-";
+    table.add({view.component.text(), cell(view.layers), range_text(view.tokens) + cycle, cell(view.heads),
+               cell(view.dims), view.region.text(), grouped(view.offset_bytes), grouped(view.strides.layer),
+               grouped(view.strides.row), grouped(view.strides.head), grouped(view.strides.dim), pages});
+  }
+  return "\n" + table.text();
 }
 
 std::string text_of(const RuntimeBinding& binding, uint64_t row_count_max) {
@@ -149,28 +186,40 @@ std::string text_of(const RuntimeBinding& binding, uint64_t row_count_max) {
                   binding.revision.text(), binding.instance.text(), binding.generation, range_text(binding.tokens)));
   text += fmt::format("\nplacement sha256:{}\nsnapshot sha256:{}\n", binding.placement_digest.hex(),
                       binding.snapshot_digest.hex());
-  LimitedTable regions({"region", "epoch", "bytes", "device", "endpoint"}, row_count_max);
+  LimitedTable devices({"device", "kind", "registers at most"}, row_count_max);
+  for (const Device& device : binding.devices)
+    devices.add({device.id.text(), device.kind, grouped(device.registration_bytes_max)});
+  LimitedTable regions({"region", "epoch", "bytes", "device", "address", "endpoint"}, row_count_max);
   for (const Region& region : binding.regions)
-    regions.add({printable(region.id.text()), fmt::to_string(region.epoch), grouped(region.bytes),
-                 printable(region.device.text()), printable(region.endpoint.value_or("-"))});
-  return text + "\n" + regions.text() + "\n" + views_table(binding.views, "region", row_count_max);
+    regions.add({region.id.text(), fmt::to_string(region.epoch), grouped(region.bytes), region.device.text(),
+                 region.address ? fmt::format("{:#x}", *region.address) : "-", region.endpoint.value_or("-")});
+  return text + "\n" + devices.text() + "\n" + regions.text() + page_tables_text(binding.page_tables, row_count_max) +
+         views_text(binding.views, "region", row_count_max);
+}
+
+std::string_view order_text(ObjectOrder order) {
+  for (const ObjectOrderName& known : kObjectOrders)
+    if (known.order == order) return known.name;
+  check_failed("a known object order", __FILE__, __LINE__);
 }
 
 std::string text_of(const StoreLayout& layout, uint64_t row_count_max) {
   LimitedTable table({"part", "layers", "components", "heads"}, row_count_max);
   for (const StorePart& part : layout.parts)
-    table.add({printable(part.key.text()), set_text(part.layers), names_text(part.components), set_text(part.heads)});
-  return fmt::format("store layout '{}': pages of {} tokens\ncache: {}\n{}", printable(layout.name),
-                     grouped(layout.page_tokens), schema_table(layout.cache_schema, row_count_max), table.text());
+    table.add({part.key.text(), cell(part.layers), names_text(part.components), cell(part.heads)});
+  return printable(fmt::format("store layout '{}': object order {}, pages of {} tokens", layout.name,
+                               order_text(layout.object_order), grouped(layout.page_tokens))) +
+         "\ncache: " + schema_table(layout.cache_schema, row_count_max) + "\n" + table.text();
 }
 
 std::string text_of(const StoreManifest& manifest, uint64_t row_count_max) {
   LimitedTable table({"object", "bytes", "chunk bytes", "chunks"}, row_count_max);
   for (const StoredObject& object : manifest.objects)
-    table.add({printable(object.id.text()), grouped(object.bytes), grouped(object.chunk_bytes),
-               grouped(object.chunk_crc32c.size())});
-  return text_of(manifest.snapshot, row_count_max) + "\n" + table.text() + "\n" +
-         views_table(manifest.views, "object", row_count_max);
+    table.add(
+        {object.id.text(), grouped(object.bytes), grouped(object.chunk_bytes), grouped(object.chunk_crc32c.size())});
+  return printable(fmt::format("store manifest of '{}'", manifest.snapshot.resource.text())) + "\n" +
+         snapshot_lines(manifest.snapshot) + "\n" + table.text() +
+         page_tables_text(manifest.page_tables, row_count_max) + views_text(manifest.views, "object", row_count_max);
 }
 
 void encode_volume(JsonWriter& out, const CacheVolume& volume) {

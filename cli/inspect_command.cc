@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/inspect.h"
+#include "cli/options.h"
 
 namespace crossdock::cli {
 namespace {
@@ -16,18 +17,19 @@ struct Options {
 };
 
 int run(const Options& options) {
+  int exit_code = kDone;
   std::string text;
   for (const std::string& path : options.paths) {
-    const Result<LoadedDocument> loaded = load_document(path);
-    if (!loaded.ok()) return fail(kBadInput, loaded.status().message());
-    if (!loaded.value().document) return fail(path, loaded.value().faults);
-    if (options.json)
-      text += inspect_json(*loaded.value().document) + "\n";
+    const std::optional<AnyDocument> document = load_any_or_fail(path);
+    if (!document)
+      exit_code = kBadInput;
+    else if (options.json)
+      text += inspect_json(*document) + "\n";
     else
-      text += (text.empty() ? "" : "\n") + inspect_text(*loaded.value().document, options.row_count_max);
+      text += (text.empty() ? "" : "\n") + inspect_text(*document, options.row_count_max);
   }
   print(text);
-  return kDone;
+  return exit_code;
 }
 
 }  // namespace
@@ -38,7 +40,7 @@ void add_inspect_command(CLI::App& app, Outcome& outcome) {
   const auto options = std::make_shared<Options>();
   command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
   command->add_flag("--json", options->json, "Print one JSON object per file, with all rows");
-  command->add_option("--rows", options->row_count_max, "Show at most so many rows of a table")->capture_default_str();
+  add_number(*command, "--rows", options->row_count_max, 1, UINT64_MAX, "Show at most so many rows of a table");
   command->footer(R"(Bytes per token count rows of one token and more by their share; states are counted on their own.
 
 Examples:

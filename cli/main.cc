@@ -1,6 +1,9 @@
 // The `crossdock` program. Each command is one file; this one only puts them together.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 
@@ -15,6 +18,40 @@ Examples:
   crossdock validate prefill.json
   crossdock inspect prefill.json
 `crossdock COMMAND --help` has examples for each command.)";
+
+// How many single letters have to be inserted, removed or replaced.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::string message = "unknown command '" + word + "'";
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (edit_distance(word, command->get_name()) <= 2) return message + "; did you mean '" + command->get_name() + "'?";
+  return message + "; 'crossdock --help' lists the commands";
+}
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (app.get_subcommands().empty())
+    for (int i = 1; i < argc; ++i)
+      if (argv[i][0] != '-') return unknown_command(app, argv[i]);
+  std::string message = error.what();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::string help = "crossdock";
+  for (const CLI::App* command : app.get_subcommands()) help += " " + command->get_name();
+  return message + " ('" + help + " --help' shows how it is used)";
+}
 
 }  // namespace
 
@@ -37,16 +74,22 @@ int main(int argc, char** argv) {
   add_completion_command(app, outcome);
   for (CLI::App* command : app.get_subcommands({})) command->fallthrough();
 
+  int exit_code = kDone;
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) {
+      std::fputs(app.help().c_str(), stderr);
+      return kBadInput;
+    }
+    exit_code = outcome.exit_code;
+  } catch (const CLI::CallForHelp& call) {
+    app.exit(call);
+  } catch (const CLI::CallForVersion& call) {
+    app.exit(call);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadInput;
-  }
-  if (app.get_subcommands().empty()) {
-    std::fputs(app.help().c_str(), stderr);
-    return kBadInput;
+    return fail(kBadInput, usage_error(app, error, argc, argv));
   }
   const crossdock::Status flushed = flush_output();
   if (!flushed.ok()) return fail(kFailed, flushed.message());
-  return outcome.exit_code;
+  return exit_code;
 }

@@ -4,38 +4,32 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "model/hf/config.h"
 
 namespace crossdock::cli {
+namespace {
 
-void add_model_options(CLI::App& command, ModelSource& source) {
-  CLI::Option_group* from = command.add_option_group("model", "Where the cache schema comes from");
-  from->add_option("--config", source.config_path, "A Hugging Face config.json")->type_name("FILE");
-  from->add_option("--schema", source.schema_path, "A cache schema document, for a model that --config does not know")
-      ->type_name("FILE");
-  from->require_option(1);
-  command.add_option("--kv-dtype", source.kv_dtype, "dtype of the cache, if not the model's own (float8_e4m3fn, ...)")
-      ->type_name("DTYPE")
-      ->excludes("--schema");
-  command.add_flag("--kv-scales", source.kv_scales, "With an fp8 --kv-dtype: one float32 scale per token and head")
-      ->excludes("--schema");
-  command.add_flag("--draft-layers", source.draft_layers, "Include the draft (multi-token prediction) layers")
-      ->excludes("--schema");
+std::optional<Model> refuse(std::string_view message) {
+  fail(kBadInput, message);
+  return std::nullopt;
 }
 
-std::optional<Model> load_model(const ModelSource& source) {
-  if (!source.schema_path.empty()) {
-    std::optional<Valid<CacheSchema>> schema = load_or_fail<CacheSchema>(source.schema_path);
-    if (!schema) return std::nullopt;
-    const uint64_t layer_count = (*schema)->layers().hull().end();
-    return Model{std::move(*schema), layer_count};
-  }
+std::optional<Model> from_schema(const ModelSource& source) {
+  if (!source.kv_dtype.empty() || source.kv_scales || source.draft_layers)
+    return refuse(
+        "--kv-dtype, --kv-scales and --draft-layers go with --config: a cache schema has its dtypes and layers");
+  std::optional<Valid<CacheSchema>> schema = load_or_fail<CacheSchema>(source.schema_path);
+  if (!schema) return std::nullopt;
+  const uint64_t end = (*schema)->layers().hull().end();
+  return Model{std::move(*schema), source.layer_count != 0 ? source.layer_count : end};
+}
+
+std::optional<Model> from_config(const ModelSource& source) {
+  if (source.layer_count != 0) return refuse("--layer-count goes with --schema: a config has its own");
   const JsonLimits limits;
   const Result<std::string> text = read_file(source.config_path, limits.bytes_max);
-  if (!text.ok()) {
-    fail(kBadInput, text.status().message());
-    return std::nullopt;
-  }
+  if (!text.ok()) return refuse(text.status().message());
   HfOptions options;
   if (!source.kv_dtype.empty()) options.kv_dtype = source.kv_dtype;
   options.kv_scales = source.kv_scales;
@@ -48,6 +42,25 @@ std::optional<Model> load_model(const ModelSource& source) {
   }
   log_info("architecture " + model->architecture);
   return Model{std::move(model->cache_schema), model->layer_count};
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelSource& source) {
+  add_text(command, "--config", source.config_path, "FILE", "The model: a Hugging Face config.json");
+  add_text(command, "--schema", source.schema_path, "FILE",
+           "Or a cache schema document, for a model that --config does not know");
+  add_text(command, "--kv-dtype", source.kv_dtype, "DTYPE",
+           "With --config: dtype of the cache, if not the model's own (float8_e4m3fn, ...)");
+  command.add_flag("--kv-scales", source.kv_scales, "With an fp8 --kv-dtype: one float32 scale per token and head");
+  command.add_flag("--draft-layers", source.draft_layers,
+                   "With --config: include the draft (multi-token prediction) layers");
+}
+
+std::optional<Model> load_model(const ModelSource& source) {
+  if (source.config_path.empty() == source.schema_path.empty())
+    return refuse("the model is needed: give either --config FILE or --schema FILE");
+  return source.schema_path.empty() ? from_config(source) : from_schema(source);
 }
 
 }  // namespace crossdock::cli

@@ -1,6 +1,7 @@
 // Where a command gets a cache schema from: a Hugging Face config.json, or a cache schema document.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,7 @@ namespace crossdock::cli {
 struct ModelSource {
   std::string config_path;
   std::string schema_path;
+  uint64_t layer_count = 0;  // with a schema: that a pipeline splits; 0: all
   std::string kv_dtype;
   bool kv_scales = false;
   bool draft_layers = false;
@@ -26,7 +28,7 @@ struct Model {
   uint64_t layer_count;  // that a pipeline splits; draft layers not counted
 };
 
-// Adds --config, --schema, --kv-dtype, --kv-scales and --draft-layers; exactly one of the first two is needed.
+// Adds --config, --schema and what goes with them; one of the first two is needed.
 void add_model_options(CLI::App& command, ModelSource& source);
 
 // Prints what is wrong and is empty when there is no model; the exit code is then kBadInput.

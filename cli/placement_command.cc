@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/model_source.h"
+#include "cli/options.h"
 #include "model/partition.h"
 
 namespace crossdock::cli {
@@ -14,9 +15,10 @@ struct Options {
   ModelSource source;
   PartitionRequest request;
   std::string name;
+  std::string engine = "vllm";
   std::string resource = "kv:cache";
   std::string revision = "1";
-  std::string axis_order = "nhd";
+  std::string axis_order;
   uint64_t page_tokens = 0;
   std::string output;
 };
@@ -29,6 +31,8 @@ std::string stem_of(const std::string& path) {
 }
 
 int run(Options& options) {
+  if (!options.axis_order.empty() && options.page_tokens == 0)
+    return fail(kBadInput, "--axis-order says how a page is laid out: it needs --page-size");
   const std::optional<Model> model = load_model(options.source);
   if (!model) return kBadInput;
   PartitionRequest& request = options.request;
@@ -36,16 +40,18 @@ int run(Options& options) {
   request.name = !options.name.empty() ? options.name : !stem.empty() ? stem : "placement";
   request.resource = ResourceId(options.resource);
   request.revision = RevisionId(options.revision);
+  request.engine = options.engine == "vllm" ? Engine::kVllm : Engine::kSglang;
   request.layer_count = model->layer_count;
-  if (options.page_tokens != 0) request.paging = Paging{options.page_tokens, options.axis_order};
+  if (options.page_tokens != 0)
+    request.paging = Paging{options.page_tokens, options.axis_order.empty() ? "nhd" : options.axis_order};
   Faults faults;
   const std::optional<Valid<PlacementManifest>> placement = partition(model->cache_schema, request, faults);
   if (!placement) {
     for (const Fault& fault : faults.kept()) fail(kBadInput, fault.to_line());
     return kBadInput;
   }
-  return write_output(options.output, to_json(*placement),
-                      fmt::format("placement '{}', {} participants", request.name, (*placement)->parts.size()));
+  return write_document(options.output, to_json(*placement),
+                        fmt::format("placement '{}', {} participants", request.name, (*placement)->parts.size()));
 }
 
 }  // namespace
@@ -56,42 +62,34 @@ void add_placement_command(CLI::App& app, Outcome& outcome) {
   const auto options = std::make_shared<Options>();
   PartitionRequest& request = options->request;
   add_model_options(*command, options->source);
-  const CLI::Validator size = CLI::Range(uint64_t{1}, uint64_t{kParticipantsMax}).description("");
-  command->add_option("--tp", request.tp, "Tensor-parallel size")->check(size)->capture_default_str();
-  command->add_option("--pp", request.pp, "Pipeline-parallel size")->check(size)->capture_default_str();
-  command->add_option("--dp", request.dp, "Data-parallel size: so many complete replicas")
-      ->check(size)
-      ->capture_default_str();
-  command->add_option("--cp", request.cp, "Context-parallel size: tokens are dealt out in turn")
-      ->check(size)
-      ->capture_default_str();
-  command->add_option("--cp-block", request.cp_block_tokens, "Tokens that a context-parallel rank gets in one turn")
-      ->capture_default_str();
-  command
-      ->add_option("--pp-layers", request.layers_per_stage,
-                   "Layers of each pipeline stage, instead of the engine's rule")
-      ->delimiter(',')
-      ->type_name("N,N,...");
-  command->add_option("--heads", request.heads_per_rank, "Heads of each tensor-parallel rank, instead of equal shares")
-      ->delimiter(',')
-      ->type_name("N,N,...");
-  command->add_option("--engine", request.engine, "Whose rule splits layers that do not divide by --pp: vllm or sglang")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, Engine>{{"vllm", Engine::kVllm}, {"sglang", Engine::kSglang}}))
-      ->type_name("ENGINE")
-      ->default_str("vllm");
-  command->add_option("--page-size", options->page_tokens, "State the runtime's page size")->type_name("TOKENS");
-  command->add_option("--axis-order", options->axis_order, "With --page-size: the order of axes in a page")
-      ->capture_default_str();
-  command->add_option("--name", options->name, "Name of the placement (default: that of the output file)");
-  command->add_option("--resource", options->resource, "What is placed")->capture_default_str();
-  command->add_option("--revision", options->revision, "Revision of the resource")->capture_default_str();
-  command->add_option("-o,--output", options->output, "Write the document here instead of to standard output")
-      ->type_name("FILE");
+  add_number(*command, "--layer-count", options->source.layer_count, 1, UINT64_MAX,
+             "With --schema: how many layers the pipeline splits; the rest (draft layers) go to the last stage")
+      ->default_str("all");
+  add_number(*command, "--tp", request.tp, 1, kParticipantsMax, "Tensor-parallel size");
+  add_number(*command, "--pp", request.pp, 1, kParticipantsMax, "Pipeline-parallel size");
+  add_number(*command, "--dp", request.dp, 1, kParticipantsMax, "Data-parallel size: so many complete replicas");
+  add_number(*command, "--cp", request.cp, 1, kParticipantsMax, "Context-parallel size: tokens are dealt out in turn");
+  add_number(*command, "--cp-block", request.cp_block_tokens, 1, uint64_t{1} << 32,
+             "Tokens that a context-parallel rank gets in one turn");
+  add_numbers(*command, "--pp-layers", request.layers_per_stage, "Layers of each stage, instead of the engine's rule");
+  add_numbers(*command, "--heads", request.heads_per_rank,
+              "Heads of each tensor-parallel rank, instead of equal shares");
+  add_text(*command, "--engine", options->engine, "ENGINE",
+           "Whose rule splits layers that do not divide by --pp: vllm or sglang")
+      ->check(CLI::IsMember({"vllm", "sglang"}).description(""));
+  add_number(*command, "--page-size", options->page_tokens, 1, uint64_t{1} << 32,
+             "State the runtime's page size, in tokens")
+      ->default_str("not stated");
+  add_text(*command, "--axis-order", options->axis_order, "ORDER", "With --page-size: nhd (the default) or hnd")
+      ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
+  add_text(*command, "--name", options->name, "NAME", "Name of the placement (default: that of the output file)");
+  add_text(*command, "--resource", options->resource, "NAME", "What is placed");
+  add_text(*command, "--revision", options->revision, "NAME", "Revision of the resource");
+  add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
   command->footer(R"(Examples:
   crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 8 --pp 2 --pp-layers 41,39 -o prefill.json
   crossdock placement --config examples/models/qwen3-235b-a22b/config.json --tp 16 --dp 2 -o decode.json
-  crossdock placement --schema schema.json --tp 4 --heads 2,2,1,1 -o uneven.json)");
+  crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 4 --heads 3,2,2,1 -o uneven.json)");
   command->callback([options, &outcome] { outcome.exit_code = run(*options); });
 }
 

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "model/binding_rules.h"
 #include "model/wire/json_writer.h"
@@ -18,7 +20,10 @@ struct Options {
 // A file with what was found out about it.
 struct Checked {
   LoadedDocument loaded;
-  std::vector<std::string> notes;  // what could not be checked, and why
+  std::string unreadable;          // why there is no text; empty: there is
+  std::vector<std::string> notes;  // what it was checked against, and what could not be checked
+
+  bool valid() const { return unreadable.empty() && loaded.faults.empty(); }
 };
 
 // Documents of one kind among the files, with their digests.
@@ -58,18 +63,18 @@ void check_bindings(std::vector<Checked>& files, Faults& between) {
     if (binding == nullptr) continue;
     const auto* placement = find_digest(placements, (*binding)->placement_digest);
     const auto* snapshot = find_digest(snapshots, (*binding)->snapshot_digest);
-    if (placement == nullptr) {
-      file.notes.push_back(fmt::format("not checked against its placement, sha256:{}, which is not among the files",
-                                       (*binding)->placement_digest.hex()));
-      continue;
-    }
-    if (snapshot == nullptr)
-      file.notes.push_back(fmt::format("not checked against its snapshot, sha256:{}, which is not among the files",
-                                       (*binding)->snapshot_digest.hex()));
+    const auto note = [&](const char* what, const Sha256Digest& named, bool found) {
+      file.notes.push_back(found ? fmt::format("checked against its {}", what)
+                                 : fmt::format("not checked against its {}, sha256:{}, which is not among the files",
+                                               what, named.hex()));
+    };
+    note("placement", (*binding)->placement_digest, placement != nullptr);
+    if (placement == nullptr) continue;
+    note("snapshot", (*binding)->snapshot_digest, snapshot != nullptr);
     auto& context = contexts[{(*binding)->placement_digest, snapshot}];
     if (!context) context = std::make_unique<BindingContext>(*placement, snapshot);
     check_binding(*binding, *context, file.loaded.faults);
-    if (file.loaded.faults.empty()) bound.push_back(BoundParticipant{binding, context.get()});
+    if (file.loaded.faults.empty()) bound.push_back(BoundParticipant{binding, context.get(), file.loaded.path});
   }
   check_instances(bound, between);
 }
@@ -81,7 +86,9 @@ std::string kind_of(const AnyDocument& document) {
 void print_lines(const std::vector<Checked>& files, const Faults& between) {
   for (const Checked& file : files) {
     const LoadedDocument& loaded = file.loaded;
-    if (!loaded.faults.empty())
+    if (!file.unreadable.empty())
+      print(fmt::format("{}: {}\n", printable(loaded.path), printable(file.unreadable)));
+    else if (!loaded.faults.empty())
       print(fault_lines(loaded.path, loaded.faults));
     else
       print(fmt::format("{}: valid {}, sha256:{}\n", printable(loaded.path), kind_of(*loaded.document),
@@ -119,9 +126,10 @@ void print_json(const std::vector<Checked>& files, const Faults& between) {
     out.key("notes").begin_array();
     for (const std::string& note : file.notes) out.string(note);
     out.end_array();
-    out.key("path").string(printable(loaded.path));
+    out.key("path").string(json_path(loaded.path));
     if (loaded.document) out.key("schema").string(schema_name(*loaded.document));
-    out.key("valid").boolean(loaded.faults.empty());
+    if (!file.unreadable.empty()) out.key("unreadable").string(printable(file.unreadable));
+    out.key("valid").boolean(file.valid());
     out.end_object();
   }
   out.end_array().end_object();
@@ -132,15 +140,16 @@ int run(const Options& options) {
   std::vector<Checked> files;
   for (const std::string& path : options.paths) {
     Result<LoadedDocument> loaded = load_document(path);
-    if (!loaded.ok()) return fail(kBadInput, loaded.status().message());
-    files.push_back(Checked{std::move(loaded).value(), {}});
+    if (loaded.ok())
+      files.push_back(Checked{std::move(loaded).value(), {}, {}});
+    else
+      files.push_back(Checked{LoadedDocument{path, 0, Faults(), std::nullopt}, loaded.status().message(), {}});
   }
   Faults between("bindings");
   check_bindings(files, between);
   options.json ? print_json(files, between) : print_lines(files, between);
-  for (const Checked& file : files)
-    if (!file.loaded.faults.empty()) return kBadInput;
-  return between.empty() ? kDone : kBadInput;
+  const bool all_valid = std::all_of(files.begin(), files.end(), [](const Checked& file) { return file.valid(); });
+  return all_valid && between.empty() ? kDone : kBadInput;
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ std::string label(const RuntimeBinding& binding) {
   return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
 }
 
+std::string label(const BoundParticipant& bound) { return bound.name.empty() ? label(**bound.binding) : bound.name; }
+
 void check_region(const Region& region, const RuntimeBinding& binding, Faults& faults) {
   const std::string place = fmt::format("region '{}'", region.id.text());
   check_name(region.id.text(), place, "the region's id", faults);
@@ -79,12 +81,13 @@ class InstanceCheck {
     std::vector<AddressRange> addresses;
     for (const BoundParticipant* participant : bound_) {
       const RuntimeBinding& binding = **participant->binding;
-      faults_.set_document(label(binding));
+      faults_.set_document(label(*participant));
       for (const Region& region : binding.regions) agree(region);
       append_addresses(binding, addresses);
     }
     check_addresses(std::move(addresses), faults_);
     if (faults_.total() != faults_before) return;
+    faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
     for (const auto& [id, region] : regions_) check_shared_bytes(id);
   }
 
@@ -102,7 +105,7 @@ class InstanceCheck {
     size_t first_owner = 0;
     for (const BoundParticipant* participant : bound_) {
       const RuntimeBinding& binding = **participant->binding;
-      owners.emplace_back(first_owner, label(binding));
+      owners.emplace_back(first_owner, label(*participant));
       append_space_bytes(view_document(binding), participant->context->placement().cache_schema, id, first_owner, sets);
       first_owner += binding.views.size();
     }
@@ -248,7 +251,7 @@ void check_instances(std::span<const BoundParticipant> bound, Faults& faults) {
     instances[binding.instance].push_back(&participant);
     if (binding.regions.empty() || !binding.regions.front().endpoint) continue;
     const std::string& endpoint = *binding.regions.front().endpoint;
-    faults.set_document(label(binding));
+    faults.set_document(label(participant));
     const auto& instance = instance_of_endpoint.emplace(endpoint, binding.instance).first->second;
     if (instance != binding.instance)
       faults.add(Rule::kInstanceEndpoint, "",

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/sha256.h"
 #include "model/binding.h"
@@ -46,6 +47,7 @@ void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementMa
 struct BoundParticipant {
   const Valid<RuntimeBinding>* binding;
   const BindingContext* context;
+  std::string name = {};  // in messages; empty: the operation and participant of the binding
 };
 
 // Bindings that passed check_binding, together: one instance has one endpoint and one word about each region, and no

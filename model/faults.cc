@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace crossdock {
 
 const std::vector<RuleInfo>& rule_table() {
@@ -21,17 +23,6 @@ std::string_view rule_name(Rule rule) { return rule_table()[static_cast<size_t>(
 std::string Fault::to_line() const {
   const std::string where = place.empty() ? document : fmt::format("{} {}", document, place);
   return printable(fmt::format("{}: {} [{}]", where, message, rule_name(rule)));
-}
-
-std::string printable(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else
-      line += c;
-  }
-  return line;
 }
 
 void Faults::add(Rule rule, std::string place, std::string message) {

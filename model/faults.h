@@ -28,9 +28,6 @@ struct RuleInfo {
 const std::vector<RuleInfo>& rule_table();
 std::string_view rule_name(Rule rule);
 
-// The text on one line: control characters, which a hostile name may hold, become \xNN.
-std::string printable(std::string_view text);
-
 struct Fault {
   Rule rule;
   std::string document;  // for example: placement 'decode'

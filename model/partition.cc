@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -65,6 +66,7 @@ class Partitioner {
     if (!count || *count > kParticipantsMax)
       refuse(fmt::format("dp {} x pp {} x tp {} x cp {} are more than {} participants", request_.dp, request_.pp,
                          request_.tp, request_.cp, kParticipantsMax));
+    check_heads_per_rank();
     const std::vector<uint64_t>& stages = request_.layers_per_stage;
     if (stages.empty()) return;
     if (stages.size() != request_.pp)
@@ -72,6 +74,21 @@ class Partitioner {
     if (sum_of(stages) != request_.layer_count)
       refuse(fmt::format("the stages have {} layers together, the model has {}", fmt::join(stages, "+"),
                          request_.layer_count));
+  }
+
+  // Heads that fit no component would otherwise be left out without a word.
+  void check_heads_per_rank() {
+    const std::vector<uint64_t>& heads = request_.heads_per_rank;
+    if (heads.empty()) return;
+    std::set<uint64_t> head_counts;
+    for (const LayerGroup& group : schema_->groups)
+      for (const Component& component : group.components) head_counts.insert(component.head_count);
+    const std::optional<uint64_t> sum = sum_of(heads);
+    if (heads.size() != request_.tp)
+      refuse(fmt::format("{} ranks are given heads, but tp is {}", heads.size(), request_.tp));
+    if (!sum || !head_counts.contains(*sum))
+      refuse(fmt::format("the ranks have {} heads together, the components have {}", fmt::join(heads, "+"),
+                         fmt::join(head_counts, " or ")));
   }
 
   static std::optional<uint64_t> sum_of(const std::vector<uint64_t>& numbers) {
@@ -102,8 +119,6 @@ class Partitioner {
     const uint64_t tp = request_.tp;
     std::vector<HeadShare> shares;
     if (!request_.heads_per_rank.empty() && sum_of(request_.heads_per_rank) == head_count) {
-      if (request_.heads_per_rank.size() != tp)
-        refuse(fmt::format("{} ranks are given heads, but tp is {}", request_.heads_per_rank.size(), tp));
       uint64_t begin = 0;
       for (const uint64_t count : request_.heads_per_rank) {
         shares.push_back(HeadShare{Range(begin, begin + count), {}});

@@ -36,7 +36,7 @@ struct PartitionRequest {
   std::optional<Paging> paging;
 };
 
-inline constexpr uint64_t kParticipantsMax = uint64_t{1} << 20;
+inline constexpr uint64_t kParticipantsMax = uint64_t{1} << 17;
 
 // Both engines share out heads alike: contiguous equal runs when tp divides the head count; when the head count divides
 // tp, tp / head_count neighbouring ranks are replicas of one head; otherwise a fault that names heads_per_rank.

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "model/text.h"
-#include "model/wire/json_writer.h"
 
 namespace crossdock {
 

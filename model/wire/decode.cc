@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
 #include "model/ids.h"
-#include "model/wire/json_writer.h"
 
 namespace crossdock {
 namespace {
@@ -16,6 +16,15 @@ constexpr size_t kShownBytesMax = 40;
 
 std::string shown(std::string_view text) {
   return std::string(text.substr(0, kShownBytesMax)) + (text.size() > kShownBytesMax ? "..." : "");
+}
+
+// `minimum`, and a fault, when the value is something else or below it.
+uint64_t read_number(const JsonCursor& cursor, uint64_t minimum) {
+  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t value = cursor.unsigned_integer();
+  if (cursor.faults.total() != faults_before) return minimum;
+  if (value < minimum) cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", value, minimum));
+  return std::max(value, minimum);
 }
 
 }  // namespace
@@ -103,36 +112,34 @@ IntervalSet JsonCursor::interval_set() const {
   return IntervalSet::from_ranges(std::move(ranges));
 }
 
-ObjectReader::ObjectReader(const JsonCursor& cursor) : cursor_(cursor), is_object_(cursor.require(JsonKind::kObject)) {}
+ObjectReader::ObjectReader(const JsonCursor& cursor) : cursor_(cursor), is_object_(cursor.require(JsonKind::kObject)) {
+  if (is_object_) expected_ = cursor.value.first();
+}
 
 std::optional<JsonValue> ObjectReader::take(std::string_view name, bool is_required) {
   if (!is_object_) return std::nullopt;
-  asked_.push_back(name);
-  std::optional<JsonValue> value = cursor_.value.find(name);
-  if (!value && is_required) cursor_.refuse(Rule::kFieldMissing, fmt::format("field '{}' is missing", name));
+  CHECK(asked_count_ < kFieldsMax);
+  asked_[asked_count_++] = name;
+  std::optional<JsonValue> value = expected_ && expected_->key() == name ? expected_ : cursor_.value.find(name);
+  if (value) {
+    ++found_count_;
+    expected_ = value->next();
+  } else if (is_required) {
+    cursor_.refuse(Rule::kFieldMissing, fmt::format("field '{}' is missing", name));
+  }
   return value;
 }
 
 uint64_t ObjectReader::number(std::string_view name, uint64_t minimum) {
   uint64_t number = minimum;
-  const auto read = [&](const JsonCursor& cursor) {
-    const uint64_t faults_before = cursor.faults.total();
-    const uint64_t value = cursor.unsigned_integer();
-    if (cursor.faults.total() != faults_before) return;
-    if (value < minimum)
-      cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", value, minimum));
-    else
-      number = value;
-  };
-  required(name, read);
+  required(name, [&](const JsonCursor& cursor) { number = read_number(cursor, minimum); });
   return number;
 }
 
 std::optional<uint64_t> ObjectReader::optional_number(std::string_view name, uint64_t minimum) {
-  if (!is_object_) return std::nullopt;
-  if (cursor_.value.find(name)) return number(name, minimum);
-  asked_.push_back(name);
-  return std::nullopt;
+  std::optional<uint64_t> number;
+  optional(name, [&](const JsonCursor& cursor) { number = read_number(cursor, minimum); });
+  return number;
 }
 
 std::string ObjectReader::string(std::string_view name) {
@@ -179,9 +186,10 @@ std::string ObjectReader::choice(std::string_view name, const std::vector<std::s
 }
 
 void ObjectReader::finish() {
-  if (!is_object_) return;
+  if (!is_object_ || found_count_ == cursor_.value.size()) return;
+  const auto asked_end = asked_.begin() + static_cast<ptrdiff_t>(asked_count_);
   for (std::optional<JsonValue> field = cursor_.value.first(); field; field = field->next())
-    if (std::find(asked_.begin(), asked_.end(), field->key()) == asked_.end())
+    if (std::find(asked_.begin(), asked_end, field->key()) == asked_end)
       cursor_.refuse(Rule::kFieldUnknown, fmt::format("field '{}' is unknown", shown(field->key())));
 }
 

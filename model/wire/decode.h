@@ -95,9 +95,14 @@ class ObjectReader {
   }
   std::optional<JsonValue> take(std::string_view name, bool is_required);
 
+  static constexpr size_t kFieldsMax = 16;  // that a format may ask for in one object
+
   const JsonCursor& cursor_;
   bool is_object_;
-  std::vector<std::string_view> asked_;
+  std::optional<JsonValue> expected_;  // the field after the last one found: in canonical text the next one asked for
+  uint32_t found_count_ = 0;
+  size_t asked_count_ = 0;
+  std::array<std::string_view, kFieldsMax> asked_;
 };
 
 // Rule "name": 1 to kNameBytesMax bytes of UTF-8. What is printed escapes control characters.

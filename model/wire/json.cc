@@ -11,17 +11,21 @@ namespace {
 using Sax = nlohmann::json_sax<nlohmann::json>;
 
 constexpr size_t kShownBytesMax = 60;  // of the document's own text in a message
+constexpr size_t kReasonBytesMax = 240;
 
-std::string shown(std::string_view text) {
-  if (text.size() <= kShownBytesMax) return std::string(text);
-  return fmt::format("{}... ({} bytes)", text.substr(0, kShownBytesMax), text.size());
+std::string shown(std::string_view text, size_t bytes_max = kShownBytesMax) {
+  if (text.size() <= bytes_max) return std::string(text);
+  return fmt::format("{}... ({} bytes)", text.substr(0, bytes_max), text.size());
 }
 
-// nlohmann's message without its own prefix ("[json.exception.parse_error.101] ").
+// nlohmann's message without its own prefix: "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
 std::string reason_of(const nlohmann::detail::exception& error) {
-  const std::string_view message = error.what();
-  const size_t end = message.find("] ");
-  return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
+  std::string_view message = error.what();
+  for (const std::string_view prefix : {"] ", "parse error at "}) {
+    const size_t found = message.find(prefix);
+    if (found != std::string_view::npos) message.remove_prefix(found + prefix.size());
+  }
+  return shown(message, kReasonBytesMax);
 }
 
 }  // namespace
@@ -35,7 +39,7 @@ class JsonTreeBuilder final : public Sax {
   bool null() override { return add(JsonKind::kNull, 0); }
   bool boolean(bool value) override { return add(JsonKind::kBool, value ? 1 : 0); }
   bool number_integer(number_integer_t value) override {
-    return add_text(JsonKind::kOtherNumber, fmt::to_string(value));
+    return add_text(JsonKind::kOtherNumber, value == 0 ? "-0" : fmt::to_string(value));
   }
   bool number_unsigned(number_unsigned_t value) override { return add(JsonKind::kUnsigned, value); }
   bool number_float(number_float_t, const string_t& text) override { return add_text(JsonKind::kOtherNumber, text); }
@@ -59,8 +63,8 @@ class JsonTreeBuilder final : public Sax {
     key_size_ = static_cast<uint32_t>(text);
     return true;
   }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    return refuse(Rule::kJsonSyntax, fmt::format("byte {}: {}", position, shown(reason_of(error))));
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    return refuse(Rule::kJsonSyntax, reason_of(error));
   }
 
  private:
@@ -158,6 +162,10 @@ std::optional<JsonTree> JsonTree::parse(std::string_view text, const JsonLimits&
   CHECK(limits.bytes_max <= UINT32_MAX);
   if (text.size() > limits.bytes_max) {
     faults.add(Rule::kJsonBytes, "", fmt::format("{} bytes, more than the limit of {}", text.size(), limits.bytes_max));
+    return std::nullopt;
+  }
+  if (text.starts_with("\xef\xbb\xbf")) {  // which the parser would skip
+    faults.add(Rule::kJsonSyntax, "", "line 1, column 1: a byte order mark");
     return std::nullopt;
   }
   JsonTree tree;

@@ -7,25 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace crossdock {
 namespace {
-
-// Takes one code point off the front; empty when it is not well-formed (RFC 3629: shortest form, no surrogates).
-std::optional<uint32_t> take_code_point(std::string_view& text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (length == 0 || text.size() < length) return std::nullopt;
-  uint32_t code_point = length == 1 ? lead : lead & (0x7fu >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return std::nullopt;
-    code_point = code_point << 6 | (byte(i) & 0x3f);
-  }
-  if (length == 3 && (code_point < 0x800 || (code_point >= 0xd800 && code_point < 0xe000))) return std::nullopt;
-  if (length == 4 && (code_point < 0x10000 || code_point > 0x10ffff)) return std::nullopt;
-  text.remove_prefix(length);
-  return code_point;
-}
 
 void append_escape(std::string& out, uint32_t code_unit) {
   fmt::format_to(std::back_inserter(out), "\\u{:04x}", code_unit);
@@ -145,12 +130,6 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
 std::string JsonWriter::take() {
   CHECK(levels_.empty());
   return std::exchange(text_, {});
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty())
-    if (!take_code_point(text)) return false;
-  return true;
 }
 
 }  // namespace crossdock

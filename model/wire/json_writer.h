@@ -47,7 +47,4 @@ class JsonWriter {
   bool after_key_ = false;
 };
 
-// True when the text is well-formed UTF-8 (RFC 3629).
-bool is_utf8(std::string_view text);
-
 }  // namespace crossdock

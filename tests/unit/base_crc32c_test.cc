@@ -73,10 +73,10 @@ TEST(Crc32c, EveryCutGivesTheChecksumOfTheWhole) {
 }
 
 TEST(Crc32c, CoversMoreBytesThanOneCallOfTheLibraryTakes) {
-  constexpr size_t kBytes = (size_t{1} << 30) + 13;
+  constexpr size_t kBytes = (size_t{1} << 32) + 13;  // as an int, 13
   ASSERT_EQ(crc_of_zeros(32), 0x8a9136aau);
   void* zeros = ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  ASSERT_NE(zeros, MAP_FAILED);
+  if (zeros == MAP_FAILED) GTEST_SKIP() << "no address space for " << kBytes << " bytes";
   EXPECT_EQ(crc32c(std::span(static_cast<const std::byte*>(zeros), kBytes)), crc_of_zeros(kBytes));
   ::munmap(zeros, kBytes);
 }

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <vector>
 
 #include "base/rng.h"
@@ -96,6 +95,25 @@ TEST(Rng, BelowIsNotBiasedByABoundThatDoesNotDivideTheRange) {
   std::vector<uint64_t> counts(3);
   for (int i = 0; i < kDraws; ++i) ++counts[rng.below(3 * kThird) / kThird];
   EXPECT_LT(chi_square(counts, kDraws / 3.0), 13.9);  // one in a thousand with two degrees of freedom
+}
+
+TEST(Rng, BelowDrawsAgainExactlyBelowTheRemainderOfTheRange) {
+  // A draw depends on the second word of the state alone: 0 gives 0, the other word gives 1 (inverted in Python).
+  constexpr std::array<uint64_t, 4> kDrawsZero = {1, 0, 3, 4};
+  constexpr std::array<uint64_t, 4> kDrawsOne = {1, 9037623572223672684u, 3, 4};
+  const auto draws_once = [](const std::array<uint64_t, 4>& state, uint64_t bound) {
+    Rng rng(state);
+    Rng once(state);
+    rng.below(bound);
+    once.next();
+    return rng.next() == once.next();
+  };
+  ASSERT_EQ(Rng(kDrawsZero).next(), 0u);
+  ASSERT_EQ(Rng(kDrawsOne).next(), 1u);
+  EXPECT_TRUE(draws_once(kDrawsZero, 16));  // 2^64 mod 16 is 0
+  EXPECT_FALSE(draws_once(kDrawsZero, 3));  // 2^64 mod 3 is 1
+  EXPECT_TRUE(draws_once(kDrawsOne, 3));
+  EXPECT_FALSE(draws_once(kDrawsOne, 14));  // 2^64 mod 14 is 2
 }
 
 TEST(Rng, InStaysWithinTheRangeAndReachesAllOfIt) {

@@ -22,7 +22,7 @@ int64_t clamped(Wide exact) { return static_cast<int64_t>(std::clamp<Wide>(exact
 TEST(Time, ASumIsExactOrTheNearestEnd) {
   for (const int64_t point : kEdges)
     for (const int64_t duration : kEdges) {
-      if (point == kMax && duration < 0) continue;  // before never: see NeverPlusAWaitStaysNever
+      if (point == kMax && duration < 0) continue;  // a point before never is not asked for
       EXPECT_EQ((TimePoint::from_ns(point) + Duration::from_ns(duration)).ns(), clamped(Wide{point} + duration))
           << point << " + " << duration;
     }

@@ -316,15 +316,27 @@ const std::vector<Broken>& broken_documents() {
 
 const std::vector<BrokenText>& broken_texts() {
   static const std::vector<BrokenText> table = {
-      {Rule::kJsonSyntax, "document: byte 1: ", ""},
-      {Rule::kJsonSyntax, "byte 5: ", "{\"a\"}"},
-      {Rule::kJsonSyntax, "byte ", "{} {}"},
-      {Rule::kJsonSyntax, "byte ", "{\"version\":NaN}"},
-      {Rule::kJsonSyntax, "byte ", "{\"version\":1 /* one */}"},
-      {Rule::kJsonSyntax, "byte ", "{\"version\":1,}"},
-      {Rule::kJsonSyntax, "byte ", "{\"name\":\"\xff\"}"},
-      {Rule::kJsonSyntax, "byte ", "{\"name\":\"\\ud800\"}"},
-      {Rule::kJsonSyntax, "byte ", "{\"version\":01}"},
+      {Rule::kJsonSyntax, "document: line 1, column 1: syntax error while parsing value - unexpected end of input", ""},
+      {Rule::kJsonSyntax, "line 1, column 5: syntax error while parsing object separator - unexpected '}'", "{\"a\"}"},
+      {Rule::kJsonSyntax, "line 1, column 4: syntax error while parsing value - unexpected '{'; expected end of input",
+       "{} {}"},
+      {Rule::kJsonSyntax, "line 1, column 12: syntax error while parsing value - invalid literal", "{\"version\":NaN}"},
+      {Rule::kJsonSyntax, "line 1, column 14: syntax error while parsing object - invalid literal",
+       "{\"version\":1 /* one */}"},
+      {Rule::kJsonSyntax, "line 1, column 14: syntax error while parsing object key - unexpected '}'",
+       "{\"version\":1,}"},
+      {Rule::kJsonSyntax, "line 1, column 10: syntax error while parsing value - invalid string: ill-formed UTF-8 byte",
+       "{\"name\":\"\xff\"}"},
+      {Rule::kJsonSyntax, "line 1, column 16: syntax error while parsing value - invalid string: surrogate",
+       "{\"name\":\"\\ud800\"}"},
+      {Rule::kJsonSyntax, "line 1, column 13: syntax error while parsing object - unexpected number literal",
+       "{\"version\":01}"},
+      {Rule::kJsonSyntax, "document: number overflow parsing '1e400'", "{\"version\":1e400}"},
+      {Rule::kJsonSyntax, "document: line 1, column 1: a byte order mark", "\xef\xbb\xbf{}"},
+      {Rule::kFieldInteger, "document version: -0 is not an integer from 0 to 18446744073709551615",
+       "{\"schema\":\"crossdock.topology\",\"version\":-0}"},
+      {Rule::kFieldInteger, "document version: 18446744073709551616 is not an integer from 0 to",
+       "{\"schema\":\"crossdock.topology\",\"version\":18446744073709551616}"},
       {Rule::kJsonBytes, "document: 12 bytes, more than the limit of 11", "{\"a\":[1,2]} ", {.bytes_max = 11}},
       {Rule::kJsonDepth, "document a[0]: nested deeper than the limit of 3", "{\"a\":[[[1]]]}", {.depth_max = 3}},
       {Rule::kJsonValues, "document a: more than the limit of 3 values", "{\"a\":[1,2,3]}", {.values_max = 3}},
@@ -372,7 +384,7 @@ const std::vector<BrokenOther>& broken_others() {
          check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
        }},
       {Rule::kViewsOverlap,
-       "binding 'move-17' of 'p0-t0' region 'pool': binding 'move-17' of 'p0-t0' view 0 and binding 'move-17' of "
+       "instance 'decode-worker-0' region 'pool': binding 'move-17' of 'p0-t0' view 0 and binding 'move-17' of "
        "'p0-t0' view 0 share bytes",
        [](Faults& faults) {
          const Valid<PlacementManifest> placement = example_placement();

@@ -317,10 +317,13 @@ TEST(Partition, RefusesWhatCannotBeSplit) {
   request.layers_per_stage = {UINT64_MAX, 5};
   EXPECT_EQ(line_of(request, 1), fmt::format("the stages have {}+5 layers together, the model has 4", UINT64_MAX));
   EXPECT_EQ(line_of(sizes(0), 1), "tp 0 is below 1");
-  EXPECT_EQ(line_of(sizes(1 << 20, 2), 1), "dp 1 x pp 2 x tp 1048576 x cp 1 are more than 1048576 participants");
+  EXPECT_EQ(line_of(sizes(1 << 17, 2), 1), "dp 1 x pp 2 x tp 131072 x cp 1 are more than 131072 participants");
   request = sizes(3);
   request.heads_per_rank = {4, 4};
   EXPECT_EQ(line_of(request, 8), "2 ranks are given heads, but tp is 3");
+  request = sizes(2);
+  request.heads_per_rank = {3, 4};
+  EXPECT_EQ(line_of(request, 8), "the ranks have 3+4 heads together, the components have 8");
 }
 
 TEST(SnapshotIdentity, FieldsAreToldApartByNameAndType) {
