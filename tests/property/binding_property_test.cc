@@ -74,7 +74,8 @@ Case draw_case(Rng& rng) {
   // The table often begins before the live tokens: at a page boundary, at the first token of the request, ...
   const uint64_t table_begin = live.begin() - rng.below(std::min<uint64_t>(live.begin(), 5) + 1);
   const uint64_t selected = selected_within(table_begin, live.end());
-  if (selected_within(live.begin(), live.end()) == 0) return Case{placement, valid_snapshot, binding};  // this rank has no token of so short a snapshot
+  if (selected_within(live.begin(), live.end()) == 0)
+    return Case{placement, valid_snapshot, binding};  // this rank has no token of so short a snapshot
   const uint64_t page_count = (selected + page_tokens - 1) / page_tokens;
   PageTable table{PageTableId("t"), page_tokens, table_begin, {}};
   for (uint64_t page = 0; page < page_count + 2; ++page) table.slots.push_back(page);

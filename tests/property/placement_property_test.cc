@@ -117,6 +117,7 @@ RC_GTEST_PROP(PlacementWire, ReadingGivesBackWhatWasWritten, (uint64_t seed)) {
 
 // Arrays whose order means nothing, in another order; the others (an interval's two ends) as they are.
 void shuffle_lists(nlohmann::json& value, const std::string& key, Rng& rng) {
+  if (!value.is_structured()) return;
   if (value.is_array() && !value.empty() && (value[0].is_structured() || key == "components")) rng.shuffle(value);
   for (auto& [name, item] : value.items()) shuffle_lists(item, value.is_array() ? key : name, rng);
 }
