@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: help build test demo bench asan tsan fuzz coverage format clean packages-build packages-check packages-dev
+.PHONY: help build test demo bench asan tsan fuzz coverage tidy format clean packages-build packages-check packages-dev
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ coverage: packages-build packages-dev ## Line coverage of base/ and model/
 	@find build/coverage -name '*.gcda' -delete
 	@ctest --preset coverage
 	@gcovr --root . --filter base/ --filter model/ build/coverage
+
+tidy: build packages-dev ## clang-tidy over the sources
+	@git ls-files 'base/*.cc' 'model/*.cc' 'cli/*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-14 --quiet -p build/release
 
 format: packages-dev ## Format the sources
 	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i

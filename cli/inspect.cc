@@ -126,8 +126,7 @@ std::string text_of(const PlacementManifest& placement, uint64_t row_count_max) 
       {"participant", "layers", "components", "heads", "tokens", "replica", "bytes/token", "state bytes"},
       row_count_max);
   for (const Participant* participant : by_rank(placement.topology)) {
-    const auto part = std::lower_bound(placement.parts.begin(), placement.parts.end(), participant->id,
-                                       [](const Part& p, const ParticipantId& id) { return p.participant < id; });
+    const Part* part = placement.find_part(participant->id);
     if (part->owns.empty()) table.add({part->participant.text(), "none"});
     for (const Ownership& ownership : part->owns) {
       const CacheVolume volume = volume_of(placement.cache_schema, {ownership});

@@ -44,31 +44,39 @@ void check_region(const Region& region, const RuntimeBinding& binding, Faults& f
                fmt::format("{} bytes from address {} end past 2^64", region.bytes, *region.address));
 }
 
-// Regions with addresses on one device, as address ranges; names tell them apart.
+// Regions with addresses, as address ranges of a device.
 struct AddressRange {
   DeviceId device;
   Range addresses;
   RegionId region;
+  std::string binding;  // in messages; empty: there is only one
 };
 
+std::string region_text(const AddressRange& range) {
+  return fmt::format("region '{}'{}{}", range.region.text(), range.binding.empty() ? "" : " of ", range.binding);
+}
+
+// A region that several bindings name is one.
 void check_addresses(std::vector<AddressRange> ranges, Faults& faults) {
-  std::sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
+  std::stable_sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
     return std::tie(a.device, a.addresses, a.region) < std::tie(b.device, b.addresses, b.region);
   });
-  for (size_t i = 1; i < ranges.size(); ++i) {
-    const AddressRange& a = ranges[i - 1];
-    const AddressRange& b = ranges[i];
-    if (a.device == b.device && a.region != b.region && a.addresses.overlaps(b.addresses))
-      faults.add(Rule::kRegionsOverlap, fmt::format("region '{}'", b.region.text()),
-                 fmt::format("addresses {} overlap {} of region '{}'", range_text(b.addresses), range_text(a.addresses),
-                             a.region.text()));
+  const AddressRange* furthest = nullptr;  // of those before, the one that ends last
+  for (const AddressRange& range : ranges) {
+    const bool same_device = furthest != nullptr && furthest->device == range.device;
+    if (same_device && furthest->region != range.region && furthest->addresses.overlaps(range.addresses))
+      faults.add(Rule::kRegionsOverlap, region_text(range),
+                 fmt::format("addresses {} overlap {} of {}", range_text(range.addresses),
+                             range_text(furthest->addresses), region_text(*furthest)));
+    if (!same_device || range.addresses.end() > furthest->addresses.end()) furthest = &range;
   }
 }
 
-void append_addresses(const RuntimeBinding& binding, std::vector<AddressRange>& ranges) {
+void append_addresses(const RuntimeBinding& binding, const std::string& name, std::vector<AddressRange>& ranges) {
   for (const Region& region : binding.regions)
     if (region.address)
-      ranges.push_back(AddressRange{region.device, Range(*region.address, *region.address + region.bytes), region.id});
+      ranges.push_back(
+          AddressRange{region.device, Range(*region.address, *region.address + region.bytes), region.id, name});
 }
 
 // All bindings of one instance.
@@ -82,21 +90,26 @@ class InstanceCheck {
     for (const BoundParticipant* participant : bound_) {
       const RuntimeBinding& binding = **participant->binding;
       faults_.set_document(label(*participant));
-      for (const Region& region : binding.regions) agree(region);
-      append_addresses(binding, addresses);
+      for (const Region& region : binding.regions) agree(region, label(*participant));
+      append_addresses(binding, label(*participant), addresses);
     }
+    faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
     check_addresses(std::move(addresses), faults_);
     if (faults_.total() != faults_before) return;
-    faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
     for (const auto& [id, region] : regions_) check_shared_bytes(id);
   }
 
  private:
-  void agree(const Region& region) {
-    const auto [known, is_new] = regions_.emplace(region.id, &region);
-    if (!is_new && !(*known->second == region))
+  struct StatedRegion {
+    const Region* region;
+    std::string binding;  // that stated it first
+  };
+
+  void agree(const Region& region, const std::string& binding) {
+    const auto [known, is_new] = regions_.emplace(region.id, StatedRegion{&region, binding});
+    if (!is_new && !(*known->second.region == region))
       faults_.add(Rule::kInstanceRegion, fmt::format("region '{}'", region.id.text()),
-                  "another binding of the instance describes it differently");
+                  fmt::format("{} describes it differently", known->second.binding));
   }
 
   void check_shared_bytes(const RegionId& id) {
@@ -126,7 +139,7 @@ class InstanceCheck {
 
   std::span<const BoundParticipant* const> bound_;
   Faults& faults_;
-  std::map<RegionId, const Region*> regions_;
+  std::map<RegionId, StatedRegion> regions_;
 };
 
 void check_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {
@@ -206,7 +219,7 @@ void validate(const RuntimeBinding& binding, Faults& faults) {
   check_views_alone(view_document(binding), faults);
   if (faults.total() != faults_before) return;
   std::vector<AddressRange> addresses;
-  append_addresses(binding, addresses);
+  append_addresses(binding, "", addresses);
   check_addresses(std::move(addresses), faults);
 }
 
@@ -230,11 +243,9 @@ void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& c
   const uint64_t faults_before = faults.total();
   check_identity(*binding, context, faults);
   if (faults.total() != faults_before) return;
-  const std::vector<Part>& parts = context.placement().parts;
-  const auto part = std::lower_bound(parts.begin(), parts.end(), binding->participant,
-                                     [](const Part& p, const ParticipantId& id) { return p.participant < id; });
-  check_views(view_document(*binding), context.placement().cache_schema, part->owns, context.placement().tokens,
-              faults);
+  const PlacementManifest& placement = context.placement();
+  const Part* part = placement.find_part(binding->participant);
+  check_views(view_document(*binding), placement.cache_schema, part->owns, placement.tokens, faults);
 }
 
 void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementManifest>& placement,
@@ -244,23 +255,28 @@ void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementMa
 
 void check_instances(std::span<const BoundParticipant> bound, Faults& faults) {
   std::map<InstanceId, std::vector<const BoundParticipant*>> instances;
-  std::map<std::string, InstanceId> instance_of_endpoint;
-  std::map<InstanceId, std::string> endpoint_of_instance;
+  std::map<std::string, const BoundParticipant*> by_endpoint;   // the first of each endpoint
+  std::map<InstanceId, const BoundParticipant*> with_endpoint;  // the first of each instance
+  const auto endpoint_of = [](const BoundParticipant& participant) {
+    const std::vector<Region>& regions = (*participant.binding)->regions;
+    return regions.empty() ? std::optional<std::string>() : regions.front().endpoint;
+  };
   for (const BoundParticipant& participant : bound) {
-    const RuntimeBinding& binding = **participant.binding;
-    instances[binding.instance].push_back(&participant);
-    if (binding.regions.empty() || !binding.regions.front().endpoint) continue;
-    const std::string& endpoint = *binding.regions.front().endpoint;
+    const InstanceId& instance = (*participant.binding)->instance;
+    instances[instance].push_back(&participant);
+    const std::optional<std::string> endpoint = endpoint_of(participant);
+    if (!endpoint) continue;
     faults.set_document(label(participant));
-    const auto& instance = instance_of_endpoint.emplace(endpoint, binding.instance).first->second;
-    if (instance != binding.instance)
+    const BoundParticipant& first_there = *by_endpoint.emplace(*endpoint, &participant).first->second;
+    if ((*first_there.binding)->instance != instance)
       faults.add(Rule::kInstanceEndpoint, "",
-                 fmt::format("endpoint '{}' belongs to instance '{}' and to '{}'", endpoint, instance.text(),
-                             binding.instance.text()));
-    const std::string& known = endpoint_of_instance.emplace(binding.instance, endpoint).first->second;
-    if (known != endpoint)
+                 fmt::format("endpoint '{}' belongs to instance '{}', in {} to '{}'", *endpoint, instance.text(),
+                             label(first_there), (*first_there.binding)->instance.text()));
+    const BoundParticipant& first_of_instance = *with_endpoint.emplace(instance, &participant).first->second;
+    if (endpoint_of(first_of_instance) != endpoint)
       faults.add(Rule::kInstanceEndpoint, "",
-                 fmt::format("instance '{}' has endpoints '{}' and '{}'", binding.instance.text(), known, endpoint));
+                 fmt::format("instance '{}' has endpoint '{}', in {} '{}'", instance.text(), *endpoint,
+                             label(first_of_instance), *endpoint_of(first_of_instance)));
   }
   for (const auto& [instance, participants] : instances) InstanceCheck(participants, faults).run();
 }

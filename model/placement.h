@@ -62,6 +62,9 @@ struct PlacementManifest {
   std::optional<Paging> paging;
   std::vector<Part> parts;  // sorted by participant, one for each of the topology
 
+  // Null when there is none. O(log n).
+  const Part* find_part(const ParticipantId& participant) const;
+
   friend bool operator==(const PlacementManifest&, const PlacementManifest&) = default;
 };
 

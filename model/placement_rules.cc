@@ -161,6 +161,12 @@ class PlacementCheck {
 
 }  // namespace
 
+const Part* PlacementManifest::find_part(const ParticipantId& participant) const {
+  const auto found = std::lower_bound(parts.begin(), parts.end(), participant,
+                                      [](const Part& part, const ParticipantId& id) { return part.participant < id; });
+  return found != parts.end() && found->participant == participant ? &*found : nullptr;
+}
+
 void canonicalize(PlacementManifest& placement) {
   canonicalize(placement.cache_schema);
   canonicalize(placement.topology);

@@ -2,6 +2,7 @@
 // reading never crashes or takes memory past its limits, and reading, validating and writing reach a fixed point.
 #pragma once
 
+#include <ostream>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,9 @@ struct FuzzTarget {
   std::string_view name;
   void (*run)(std::string_view input);
 };
+
+// How GoogleTest names it.
+inline std::ostream& operator<<(std::ostream& out, const FuzzTarget& target) { return out << target.name; }
 
 // Sorted by name.
 const std::vector<FuzzTarget>& fuzz_targets();

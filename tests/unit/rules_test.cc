@@ -373,7 +373,7 @@ const std::vector<BrokenOther>& broken_others() {
          binding.page_tables[0].slots.pop_back();
          check_binding(valid_or_die(binding), example_placement(), example_snapshot(), faults);
        }},
-      {Rule::kInstanceRegion, "region 'pool': another binding of the instance describes it differently",
+      {Rule::kInstanceRegion, "region 'pool': binding 'move-17' of 'p0-t0' describes it differently",
        [](Faults& faults) {
          const Valid<PlacementManifest> placement = example_placement();
          const BindingContext context(placement);
@@ -393,7 +393,8 @@ const std::vector<BrokenOther>& broken_others() {
          const Valid<RuntimeBinding> b = example_binding();
          check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
        }},
-      {Rule::kInstanceEndpoint, "endpoint '10.0.0.1:4711' belongs to instance 'decode-worker-0' and to 'imposter'",
+      {Rule::kInstanceEndpoint,
+       "endpoint '10.0.0.1:4711' belongs to instance 'imposter', in binding 'move-17' of 'p0-t0' to 'decode-worker-0'",
        [](Faults& faults) {
          const Valid<PlacementManifest> placement = example_placement();
          const BindingContext context(placement);

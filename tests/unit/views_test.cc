@@ -273,6 +273,20 @@ TEST(Views, BindingsOfOneInstanceMustNotShareBytes) {
   EXPECT_EQ(line_at(3 * 1152), "binding 'op' of 'p0-t0' view 0 and binding 'other' of 'p0-t0' view 0 share bytes");
 }
 
+TEST(Views, ARegionInsideALongerOneIsFoundPastItsNeighbours) {
+  Request request(latent(1), Range(0, 1));
+  request.add("latent", Range(0, 1), 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2});
+  request.binding.regions[0].address = 0;  // up to 1 GiB
+  request.binding.regions.push_back(Region{RegionId("a"), 1, 10, DeviceId("d"), 2 * kGiB, {}});
+  request.binding.regions.push_back(Region{RegionId("b"), 1, 10, DeviceId("d"), 2 * kGiB + 10, {}});
+  EXPECT_EQ(request.faults(), Lines{});
+  request.binding.regions[0].address = 2 * kGiB - 1;  // before both, and over both
+  EXPECT_EQ(
+      request.faults(),
+      (Lines{"addresses [2147483648,2147483658) overlap [2147483647,3221225471) of region 'pool' [regions-overlap]",
+             "addresses [2147483658,2147483668) overlap [2147483647,3221225471) of region 'pool' [regions-overlap]"}));
+}
+
 TEST(Views, OrthogonalStripesStopAtTheLimitInsteadOfGrowing) {
   // 128 rows against 128 columns is compact enough; the limit is there for what is not.
   std::vector<Box> rows;
