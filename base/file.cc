@@ -153,6 +153,9 @@ Status write_file(const std::string& path, std::string_view contents) {
   struct stat info = {};
   const bool exists = ::stat(path.c_str(), &info) == 0;
   if (!exists && errno != ENOENT) return io_error("look at", path, errno);
+  struct stat link = {};
+  if (!exists && ::lstat(path.c_str(), &link) == 0)
+    return Status(Code::kIo, fmt::format("cannot write '{}': it is a symbolic link to nothing", path));
   if (!exists) return replace_file(path, std::nullopt, contents, path);
   if (!S_ISREG(info.st_mode)) return write_in_place(path, contents);
   // Behind a symbolic link the file it leads to is replaced, not the link.

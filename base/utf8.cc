@@ -11,7 +11,7 @@ bool controls_display(uint32_t code_point) {
   const auto within = [code_point](uint32_t first, uint32_t last) { return first <= code_point && code_point <= last; };
   return within(0, 0x1f) || within(0x7f, 0x9f)                // C0, DEL, C1
          || within(0x200b, 0x200f) || within(0x2028, 0x202e)  // invisible, line separators, directions
-         || within(0x2060, 0x2069) || code_point == 0xfeff;
+         || within(0x2060, 0x2069) || code_point == 0x061c || code_point == 0xfeff;
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ template std::optional<Valid<RuntimeBinding>> load_or_fail(const std::string&);
 std::string json_path(const std::string& path) { return is_utf8(path) ? path : printable(path); }
 
 int write_document(const std::string& path, const std::string& text, std::string_view what) {
-  Faults faults{std::string(what)};
+  Faults faults("the document to write");
   if (!JsonTree::parse(text, JsonLimits(), faults)) return fail(kFailed, faults.kept().front().to_line());
   return write_output(path, text, what);
 }

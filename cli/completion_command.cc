@@ -45,12 +45,13 @@ _crossdock() {{
   case $command in
     "") words="{}{}" ;;
 {}  esac
-  case $previous in
-    --engine) words="vllm sglang" ;;
-    --axis-order) words="nhd hnd" ;;
-    --from|--to) words="mooncake" ;;
-    completion) words="bash zsh fish" ;;
-    *) if [[ -n $command && $current != -* ]]; then words=""; fi ;;
+  case $current:$previous in
+    -*) ;;
+    *:--engine) words="vllm sglang" ;;
+    *:--axis-order) words="nhd hnd" ;;
+    *:--from|*:--to) words="mooncake" ;;
+    *:completion) words="bash zsh fish" ;;
+    *) if [[ -n $command ]]; then words=""; fi ;;
   esac
   # Nothing to offer: the shell completes file names.
   COMPREPLY=($(compgen -W "$words" -- "$current"))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
@@ -43,9 +44,12 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  if (app.get_subcommands().empty())
-    for (int i = 1; i < argc; ++i)
-      if (argv[i][0] != '-') return unknown_command(app, argv[i]);
+  if (app.get_subcommands().empty()) {
+    int first = 1;
+    for (const std::string_view flag : {"-v", "--verbose"})
+      if (first < argc && argv[first] == flag) ++first;
+    if (first < argc && argv[first][0] != '-') return unknown_command(app, argv[first]);
+  }
   std::string message = error.what();
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::string help = "crossdock";

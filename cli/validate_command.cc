@@ -69,7 +69,7 @@ void check_bindings(std::vector<Checked>& files, Faults& between) {
                                                what, named.hex()));
     };
     note("placement", (*binding)->placement_digest, placement != nullptr);
-    if (placement == nullptr) continue;
+    if (placement == nullptr) continue;  // nothing can be said about the snapshot without it
     note("snapshot", (*binding)->snapshot_digest, snapshot != nullptr);
     auto& context = contexts[{(*binding)->placement_digest, snapshot}];
     if (!context) context = std::make_unique<BindingContext>(*placement, snapshot);

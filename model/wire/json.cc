@@ -168,6 +168,10 @@ std::optional<JsonTree> JsonTree::parse(std::string_view text, const JsonLimits&
     faults.add(Rule::kJsonSyntax, "", "line 1, column 1: a byte order mark");
     return std::nullopt;
   }
+  if (const size_t at = text.find('\0'); at != std::string_view::npos) {  // which the parser would take for the end
+    faults.add(Rule::kJsonSyntax, "", fmt::format("byte {} of {} is NUL", at + 1, text.size()));
+    return std::nullopt;
+  }
   JsonTree tree;
   JsonTreeBuilder builder(tree, limits, faults);
   if (!nlohmann::json::sax_parse(text, &builder)) return std::nullopt;

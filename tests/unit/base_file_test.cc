@@ -217,6 +217,14 @@ TEST_F(File, KeepsItsPermissionsWhenItIsReplaced) {
   }
 }
 
+TEST_F(File, IsNotWrittenBehindASymbolicLinkToNothing) {
+  fs::create_symlink("nothing", path("link"));
+  const Status status = write_file(path("link"), "new");
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_NE(status.message().find("it is a symbolic link to nothing"), std::string::npos);
+  EXPECT_EQ(names(), Names{"link"});
+}
+
 TEST_F(File, IsReplacedBehindASymbolicLink) {
   fs::create_directory(path("elsewhere"));
   put("elsewhere/file", "old");

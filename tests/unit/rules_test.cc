@@ -332,6 +332,7 @@ const std::vector<BrokenText>& broken_texts() {
       {Rule::kJsonSyntax, "line 1, column 13: syntax error while parsing object - unexpected number literal",
        "{\"version\":01}"},
       {Rule::kJsonSyntax, "document: number overflow parsing '1e400'", "{\"version\":1e400}"},
+      {Rule::kJsonSyntax, "document: byte 3 of 4 is NUL", std::string("{}\0x", 4)},
       {Rule::kJsonSyntax, "document: line 1, column 1: a byte order mark", "\xef\xbb\xbf{}"},
       {Rule::kFieldInteger, "document version: -0 is not an integer from 0 to 18446744073709551615",
        "{\"schema\":\"crossdock.topology\",\"version\":-0}"},
