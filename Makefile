@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
-packages-%:
+packages-build packages-check packages-dev: packages-%:
 	@scripts/install-packages $*
 
 build: packages-build ## Install what is missing and build (build/release)
