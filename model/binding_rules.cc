@@ -31,9 +31,10 @@ void check_region(const Region& region, const RuntimeBinding& binding, Faults& f
   const std::string place = fmt::format("region '{}'", region.id.text());
   check_name(region.id.text(), place, "the region's id", faults);
   if (region.endpoint) check_name(*region.endpoint, place, "endpoint", faults);
-  const auto device = std::find_if(binding.devices.begin(), binding.devices.end(),
-                                   [&](const Device& candidate) { return candidate.id == region.device; });
-  if (device == binding.devices.end())
+  const auto device =
+      std::lower_bound(binding.devices.begin(), binding.devices.end(), region.device,
+                       [](const Device& candidate, const DeviceId& wanted) { return candidate.id < wanted; });
+  if (device == binding.devices.end() || device->id != region.device)
     faults.add(Rule::kRegionDevice, place, fmt::format("there is no device '{}'", region.device.text()));
   else if (region.bytes > device->registration_bytes_max)
     faults.add(Rule::kRegistrationLimit, place,
@@ -96,7 +97,7 @@ class InstanceCheck {
     faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
     check_addresses(std::move(addresses), faults_);
     if (faults_.total() != faults_before) return;
-    for (const auto& [id, region] : regions_) check_shared_bytes(id);
+    check_shared_bytes();
   }
 
  private:
@@ -112,29 +113,35 @@ class InstanceCheck {
                   fmt::format("{} describes it differently", known->second.binding));
   }
 
-  void check_shared_bytes(const RegionId& id) {
-    std::vector<StridedBytes> sets;
-    std::vector<std::pair<size_t, std::string>> owners;  // first owner number of each binding
+  void check_shared_bytes() {
+    std::map<RegionId, std::vector<StridedBytes>> bytes;
+    std::vector<std::pair<size_t, std::string>> owners;  // the first owner number of each binding
     size_t first_owner = 0;
     for (const BoundParticipant* participant : bound_) {
       const RuntimeBinding& binding = **participant->binding;
       owners.emplace_back(first_owner, label(*participant));
-      append_space_bytes(view_document(binding), participant->context->placement().cache_schema, id, first_owner, sets);
+      for (auto& [id, sets] : bytes_by_space(view_document(binding), participant->context->placement().cache_schema))
+        for (StridedBytes& set : sets) {
+          set.owner += first_owner;
+          bytes[id].push_back(set);
+        }
       first_owner += binding.views.size();
     }
-    const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
     const auto name = [&](size_t owner) {
       const auto after = std::partition_point(owners.begin(), owners.end(),
                                               [owner](const auto& entry) { return entry.first <= owner; });
       const auto& [first, text] = *std::prev(after);
       return fmt::format("{} view {}", text, owner - first);
     };
-    if (!overlap.complete)
-      faults_.add(Rule::kWorkLimit, fmt::format("region '{}'", id.text()),
-                  fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
-    else if (overlap.owners)
-      faults_.add(Rule::kViewsOverlap, fmt::format("region '{}'", id.text()),
-                  fmt::format("{} and {} share bytes", name(overlap.owners->first), name(overlap.owners->second)));
+    for (auto& [id, sets] : bytes) {
+      const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
+      if (!overlap.complete)
+        faults_.add(Rule::kWorkLimit, fmt::format("region '{}'", id.text()),
+                    fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
+      else if (overlap.owners)
+        faults_.add(Rule::kViewsOverlap, fmt::format("region '{}'", id.text()),
+                    fmt::format("{} and {} share bytes", name(overlap.owners->first), name(overlap.owners->second)));
+    }
   }
 
   std::span<const BoundParticipant* const> bound_;

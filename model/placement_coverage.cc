@@ -21,6 +21,7 @@ namespace {
 constexpr uint64_t kTokenRangesMax = uint64_t{1} << 20;
 constexpr uint64_t kStepsPerTokenRange = 4;  // they are sorted
 constexpr size_t kOwnersShownMax = 4;
+constexpr size_t kNotesMax = 10'000;  // faults of one component
 
 // One owner's word for a range of layers within one group.
 struct Claim {
@@ -198,6 +199,7 @@ class CoverageCheck {
 
   // Collects what is wrong for a component, so that one fault over many layers is one line.
   void note(Rule rule, Range layers, Range heads, std::string message) {
+    if (notes_.size() >= kNotesMax) stopped_ = true;  // the placement is refused as it is
     notes_[std::tuple(heads, rule, std::move(message))].push_back(layers);
   }
 

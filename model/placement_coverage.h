@@ -10,6 +10,8 @@
 namespace crossdock {
 
 inline constexpr uint64_t kPlacementWorkMax = uint64_t{1} << 26;
+// Runs of layers within one group, of all ownerships together; each becomes a claim.
+inline constexpr uint64_t kPlacementPiecesMax = uint64_t{1} << 23;
 
 // Adds a fault with its coordinates for each gap, overlap and wrong replica set. The other rules of the placement must
 // hold. Returns the work done in steps (one for each active claim of each slab), at most about `work_max`: past it the

@@ -30,7 +30,14 @@ class PlacementCheck {
     check_topology(placement_.topology, "topology", faults_);
     check_parts();
     if (!faults_.empty()) return;  // the rules below count on these
-    for (const Part& part : placement_.parts) check_part(part);
+    for (const Part& part : placement_.parts) {
+      check_part(part);
+      if (piece_count_ > kPlacementPiecesMax) {
+        faults_.add(Rule::kWorkLimit, "",
+                    fmt::format("the parts own more than {} pieces of layer groups", kPlacementPiecesMax));
+        return;
+      }
+    }
     if (!faults_.empty()) return;
     check_placement_coverage(placement_, kPlacementWorkMax, faults_);
   }
@@ -66,8 +73,11 @@ class PlacementCheck {
       const uint64_t faults_before = faults_.total();
       check_ownership_alone(ownership, part);
       if (faults_.total() != faults_before) continue;
-      index_.for_each_piece(ownership.layers,
-                            [&](Range layers, size_t group) { check_piece(ownership, part, layers, group); });
+      index_.for_each_piece(ownership.layers, [&](Range layers, size_t group) {
+        if (++piece_count_ > kPlacementPiecesMax) return false;
+        check_piece(ownership, part, layers, group);
+        return true;
+      });
     }
   }
 
@@ -157,6 +167,7 @@ class PlacementCheck {
   const PlacementManifest& placement_;
   const LayerIndex index_;
   Faults& faults_;
+  uint64_t piece_count_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "model/cache_schema.h"
@@ -23,10 +24,12 @@ class LayerIndex {
   explicit LayerIndex(const CacheSchema& schema);
 
   // Calls visit(Range layers, size_t group) for each piece of `layers` within one group, ascending; pieces that no
-  // group has come with kNoGroup. O(pieces + ranges of layers * log(ranges of the schema)).
+  // group has come with kNoGroup. A visit that returns false ends the walk; one without a result goes on.
+  // O(pieces + ranges of layers * log(ranges of the schema)).
   template <class Visit>
   void for_each_piece(const IntervalSet& layers, Visit visit) const {
-    for (const Range range : layers.ranges()) visit_range(range, visit);
+    for (const Range range : layers.ranges())
+      if (!visit_range(range, visit)) return;
   }
 
  private:
@@ -36,15 +39,25 @@ class LayerIndex {
   };
 
   template <class Visit>
-  void visit_range(Range range, Visit& visit) const {
+  static bool goes_on(Visit& visit, Range layers, size_t group) {
+    if constexpr (std::is_void_v<decltype(visit(layers, group))>) {
+      visit(layers, group);
+      return true;
+    } else {
+      return visit(layers, group);
+    }
+  }
+
+  template <class Visit>
+  bool visit_range(Range range, Visit& visit) const {
     uint64_t at = range.begin();
     for (size_t i = first_ending_after(at); i < entries_.size() && entries_[i].layers.begin() < range.end(); ++i) {
       const Range piece = entries_[i].layers.intersect(range);
-      if (at < piece.begin()) visit(Range(at, piece.begin()), kNoGroup);
-      visit(piece, entries_[i].group);
+      if (at < piece.begin() && !goes_on(visit, Range(at, piece.begin()), kNoGroup)) return false;
+      if (!goes_on(visit, piece, entries_[i].group)) return false;
       at = piece.end();
     }
-    if (at < range.end()) visit(Range(at, range.end()), kNoGroup);
+    return at == range.end() || goes_on(visit, Range(at, range.end()), kNoGroup);
   }
   size_t first_ending_after(uint64_t layer) const;
 

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "model/box_cover.h"
@@ -15,6 +18,8 @@
 namespace crossdock {
 namespace {
 
+constexpr uint64_t kBoxesMax = uint64_t{1} << 20;
+
 // Coverage of a layout: each (layer, component, head) in exactly one part, boxes of (layer, head) per group and
 // component.
 class LayoutCoverage {
@@ -27,7 +32,7 @@ class LayoutCoverage {
     if (!faults_.empty()) return;
     for (size_t group = 0; group < layout_.cache_schema.groups.size(); ++group)
       for (const Component& component : layout_.cache_schema.groups[group].components)
-        check_component(group, component);
+        if (!check_component(group, component)) return;
   }
 
  private:
@@ -40,58 +45,71 @@ class LayoutCoverage {
         faults_.add(Rule::kComponentRepeated, place,
                     fmt::format("component '{}' stands there twice", part.components[i].text()));
     index_.for_each_piece(part.layers, [&](Range layers, size_t group) {
-      if (group == LayerIndex::kNoGroup) {
+      if (group == LayerIndex::kNoGroup)
         faults_.add(Rule::kLayerUnknown, place,
                     fmt::format("layers {} are not in the cache schema", set_text({layers})));
-        return;
-      }
-      for (const ComponentName& name : part.components) {
-        const Component* component = layout_.cache_schema.groups[group].find(name);
-        if (component == nullptr)
-          faults_.add(Rule::kComponentUnknown, place,
-                      fmt::format("layers {} have no component '{}'", set_text({layers}), name.text()));
-        else if (part.heads.hull().end() > component->head_count)
-          faults_.add(
-              Rule::kHeadBounds, place,
-              fmt::format("heads {} end past head count {} (component {}, layers {})", range_text(part.heads.hull()),
-                          component->head_count, name.text(), set_text({layers})));
-      }
+      else
+        for (const ComponentName& name : part.components) check_piece(part, place, layers, group, name);
+      return box_count_ <= kBoxesMax;
     });
   }
 
-  void check_component(size_t group, const Component& component) {
+  void check_piece(const StorePart& part, const std::string& place, Range layers, size_t group,
+                   const ComponentName& name) {
+    const Component* component = layout_.cache_schema.groups[group].find(name);
+    if (component == nullptr) {
+      faults_.add(Rule::kComponentUnknown, place,
+                  fmt::format("layers {} have no component '{}'", set_text({layers}), name.text()));
+      return;
+    }
+    if (part.heads.hull().end() > component->head_count) {
+      faults_.add(Rule::kHeadBounds, place,
+                  fmt::format("heads {} end past head count {} (component {}, layers {})",
+                              range_text(part.heads.hull()), component->head_count, name.text(), set_text({layers})));
+      return;
+    }
+    Given& given = given_[{group, name}];
+    for (const Range heads : part.heads.ranges()) {
+      if (++box_count_ > kBoxesMax) return;
+      given.boxes.push_back(Box{layers, heads});
+      given.part_of.push_back(&part);
+    }
+  }
+
+  // False when looking further makes no sense.
+  bool check_component(size_t group, const Component& component) {
     std::vector<Box> required;
     for (const Range layers : layout_.cache_schema.groups[group].layers.ranges())
       required.push_back(Box{layers, Range(0, component.head_count)});
-    std::vector<Box> given;
-    std::vector<const StorePart*> part_of;
-    for (const StorePart& part : layout_.parts) {
-      if (!std::binary_search(part.components.begin(), part.components.end(), component.name)) continue;
-      index_.for_each_piece(part.layers, [&](Range layers, size_t piece_group) {
-        if (piece_group != group) return;
-        for (const Range heads : part.heads.ranges()) {
-          given.push_back(Box{layers, heads});
-          part_of.push_back(&part);
-        }
-      });
-    }
-    const BoxCover cover = check_box_cover(required, given, BoxCoverLimits());
+    const Given& given = given_[{group, component.name}];
+    const BoxCover cover = check_box_cover(required, given.boxes, limits_);
+    limits_.work_max -= std::min(limits_.work_max, cover.work);
     for (const BoxCoverFault& fault : cover.faults) {
       const std::string box = fmt::format("layers {} component {} heads {}", set_text({fault.box.axis(0)}),
                                           component.name.text(), range_text(fault.box.axis(1)));
       if (fault.kind == BoxCoverFault::Kind::kGap)
         faults_.add(Rule::kCoverageGap, "", fmt::format("{}: in no part", box));
       else
-        faults_.add(Rule::kCoverageOverlap, fmt::format("part '{}'", part_of[fault.given[1]]->key.text()),
-                    fmt::format("{}: also in part '{}'", box, part_of[fault.given[0]]->key.text()));
+        faults_.add(Rule::kCoverageOverlap, fmt::format("part '{}'", given.part_of[fault.given[1]]->key.text()),
+                    fmt::format("{}: also in part '{}'", box, given.part_of[fault.given[0]]->key.text()));
     }
-    if (!cover.complete && cover.faults.empty())
-      faults_.add(Rule::kWorkLimit, "", "coverage needs more work than the limit");
+    const bool stopped = box_count_ > kBoxesMax || !cover.complete;
+    if (stopped && cover.faults.empty())
+      faults_.add(Rule::kWorkLimit, "", fmt::format("coverage takes more than {} boxes or their steps", kBoxesMax));
+    return !stopped;
   }
+
+  struct Given {
+    std::vector<Box> boxes;
+    std::vector<const StorePart*> part_of;  // of each box
+  };
 
   const StoreLayout& layout_;
   const LayerIndex index_;
   Faults& faults_;
+  std::map<std::pair<size_t, ComponentName>, Given> given_;  // by layer group and component
+  uint64_t box_count_ = 0;
+  BoxCoverLimits limits_;
 };
 
 void check_object(const StoredObject& object, Faults& faults) {

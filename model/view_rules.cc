@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/checked.h"
 #include "model/box_cover.h"
 #include "model/schema_rules.h"
 #include "model/text.h"
@@ -16,7 +17,7 @@
 namespace crossdock {
 namespace {
 
-constexpr uint64_t kTokenRangesMax = uint64_t{1} << 20;
+constexpr uint64_t kBoxesMax = uint64_t{1} << 20;
 
 auto view_key(const View& view) {
   return std::tie(view.component, view.layers, view.tokens, view.cycle, view.heads, view.dims, view.region,
@@ -101,38 +102,45 @@ class ViewCoverage {
     index_.for_each_piece(ownership.layers, [&](Range layers, size_t group_index) {
       const LayerGroup& group = schema_.groups[group_index];
       for (const ComponentName& name : ownership.components) {
+        if (too_many_) return false;
         const Component& component = *group.find(name);
         Range tokens = live_tokens(group, component, document_.tokens);
         if (!component.is_state()) tokens = tokens.intersect(token_universe);
-        const auto owned = tokens_within(ownership.tokens, tokens, kTokenRangesMax);
-        if (!owned) return too_many();
+        const auto owned = tokens_within(ownership.tokens, tokens, boxes_left_);
+        if (!owned || !take_boxes(ownership.heads.ranges().size(), owned->ranges().size())) return too_many();
+        std::vector<Box>& boxes = sides_[{group_index, name}].required;
         for (const Range heads : ownership.heads.ranges())
           for (const Range range : owned->ranges())
-            add(sides_[{group_index, name}].required, layers, heads, Range(0, component.head_dim), range);
+            boxes.push_back(Box{layers, heads, Range(0, component.head_dim), range});
       }
+      return true;
     });
   }
 
   void give(size_t view_index) {
     const View& view = document_.views[view_index];
     const TokenOwnership selection = view.cycle ? TokenOwnership(*view.cycle) : TokenOwnership(AllTokens());
-    const auto tokens = tokens_within(selection, view.tokens, kTokenRangesMax);
-    if (!tokens) return too_many();
+    const auto tokens = tokens_within(selection, view.tokens, boxes_left_);
+    if (!tokens) return void(too_many());
     index_.for_each_piece(IntervalSet{view.layers}, [&](Range layers, size_t group_index) {
+      if (!take_boxes(1, tokens->ranges().size())) return too_many();
       Sides& sides = sides_[{group_index, view.component}];
       for (const Range range : tokens->ranges()) {
-        add(sides.given, layers, view.heads, view.dims, range);
+        sides.given.push_back(Box{layers, view.heads, view.dims, range});
         sides.view_of.push_back(view_index);
       }
+      return true;
     });
   }
 
   void compare() {
+    if (too_many_) return;
+    BoxCoverLimits limits;
     for (const auto& [key, sides] : sides_) {
-      if (box_count_ > kTokenRangesMax) return too_many();
-      const BoxCover cover = check_box_cover(sides.required, sides.given, BoxCoverLimits());
+      const BoxCover cover = check_box_cover(sides.required, sides.given, limits);
       for (const BoxCoverFault& fault : cover.faults) report(key.second, sides, fault);
-      if (!cover.complete && cover.faults.empty()) too_many();
+      if (!cover.complete && cover.faults.empty()) return void(too_many());
+      limits.work_max -= std::min(limits.work_max, cover.work);
     }
   }
 
@@ -143,14 +151,23 @@ class ViewCoverage {
     std::vector<size_t> view_of;  // given box -> view
   };
 
-  void add(std::vector<Box>& boxes, Range layers, Range heads, Range dims, Range tokens) {
-    if (++box_count_ <= kTokenRangesMax) boxes.push_back(Box{layers, heads, dims, tokens});
+  // False when the product passes what is left.
+  bool take_boxes(uint64_t a, uint64_t b) {
+    const std::optional<uint64_t> count = checked_mul(a, b);
+    if (too_many_ || !count || *count > boxes_left_) return false;
+    boxes_left_ -= *count;
+    return true;
   }
 
-  void too_many() {
-    if (!std::exchange(too_many_reported_, true))
-      faults_.add(Rule::kWorkLimit, "",
-                  fmt::format("the views and what is required of them have more than {} boxes", kTokenRangesMax));
+  // Returns false, for a walk to end.
+  bool too_many() {
+    boxes_left_ = 0;
+    if (!std::exchange(too_many_, true))
+      faults_.add(
+          Rule::kWorkLimit, "",
+          fmt::format("comparing the views with what is required of them takes more than {} boxes or their steps",
+                      kBoxesMax));
+    return false;
   }
 
   void report(const ComponentName& component, const Sides& sides, const BoxCoverFault& fault) {
@@ -173,8 +190,8 @@ class ViewCoverage {
   const LayerIndex& index_;
   Faults& faults_;
   std::map<std::pair<size_t, ComponentName>, Sides> sides_;
-  uint64_t box_count_ = 0;
-  bool too_many_reported_ = false;
+  uint64_t boxes_left_ = kBoxesMax;
+  bool too_many_ = false;
 };
 
 }  // namespace
@@ -244,19 +261,19 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
   }
 }
 
-void append_space_bytes(const ViewDocument& document, const CacheSchema& schema, const RegionId& space,
-                        size_t first_owner, std::vector<StridedBytes>& sets) {
+std::map<RegionId, std::vector<StridedBytes>> bytes_by_space(const ViewDocument& document, const CacheSchema& schema) {
   const LayerIndex index(schema);
+  std::map<RegionId, std::vector<StridedBytes>> bytes;
   Faults none;
   for (size_t i = 0; i < document.views.size(); ++i) {
     const View& view = document.views[i];
-    if (view.region != space) continue;
     const Component* component = component_of(view, schema, index, "", none);
     CHECK(component != nullptr);
     const auto rows = resolve_rows(view, *component, table_of(document, view), document.tokens.end(), "", none);
     CHECK(rows.has_value());
-    append_bytes(view, *component, *rows, first_owner + i, sets);
+    append_bytes(view, *component, *rows, i, bytes[view.region]);
   }
+  return bytes;
 }
 
 }  // namespace crossdock

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,8 @@ void check_views_alone(const ViewDocument& document, Faults& faults);
 void check_views(const ViewDocument& document, const CacheSchema& schema, const std::vector<Ownership>& required,
                  Range token_universe, Faults& faults);
 
-// The bytes of all views in one space, each set owned by first_owner + the view's index. The views passed the rules.
-void append_space_bytes(const ViewDocument& document, const CacheSchema& schema, const RegionId& space,
-                        size_t first_owner, std::vector<StridedBytes>& sets);
+// The bytes of all views, by the space they lie in; each set is owned by its view's index. The views passed the rules.
+std::map<RegionId, std::vector<StridedBytes>> bytes_by_space(const ViewDocument& document, const CacheSchema& schema);
 
 // "view 3 (component key, layers 0-31, tokens [0,64), heads [0,8))"
 std::string view_place(size_t index, const View& view);

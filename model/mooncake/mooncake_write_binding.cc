@@ -64,8 +64,9 @@ class RangeList {
   }
 
   bool add_pages(const View& view, const ResolvedRange& whole, Checked offset) {
-    const auto table = std::find_if(binding_.page_tables.begin(), binding_.page_tables.end(),
-                                    [&](const PageTable& candidate) { return candidate.id == view.pages->table; });
+    const auto table =
+        std::lower_bound(binding_.page_tables.begin(), binding_.page_tables.end(), view.pages->table,
+                         [](const PageTable& candidate, const PageTableId& id) { return candidate.id < id; });
     CHECK(table != binding_.page_tables.end());  // that there is one is a binding's own rule; what it holds is not
     if (view.tokens.begin() < table->token_begin)
       return refuse(fmt::format("page table '{}' begins after tokens {}", table->id.text(), range_text(view.tokens)));

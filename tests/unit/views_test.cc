@@ -147,9 +147,9 @@ TEST(Views, ThePartialLastPageEndsWithItsTokens) {
   request.add("latent", Range(0, 100), 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2}).pages =
       ViewPages{PageTableId("t"), 64 * 1152};
   EXPECT_EQ(request.faults(), Lines{});
-  std::vector<StridedBytes> bytes;
-  append_space_bytes(ViewDocument{request.binding.page_tables, request.binding.views, {}, request.binding.tokens},
-                     request.placement->cache_schema, RegionId("pool"), 0, bytes);
+  const std::vector<StridedBytes> bytes =
+      bytes_by_space(ViewDocument{request.binding.page_tables, request.binding.views, {}, request.binding.tokens},
+                     request.placement->cache_schema)[RegionId("pool")];
   ASSERT_EQ(bytes.size(), 2u);
   EXPECT_EQ(bytes[1].base, 64u * 1152);
   EXPECT_EQ(bytes[1].span(), 36u * 1152);
@@ -285,6 +285,57 @@ TEST(Views, ARegionInsideALongerOneIsFoundPastItsNeighbours) {
       request.faults(),
       (Lines{"addresses [2147483648,2147483658) overlap [2147483647,3221225471) of region 'pool' [regions-overlap]",
              "addresses [2147483658,2147483668) overlap [2147483647,3221225471) of region 'pool' [regions-overlap]"}));
+}
+
+// Small documents whose naive expansion is huge: each must end at a limit, with its rule.
+TEST(HostileDocuments, PartsThatCrossManyGroupsStopAtTheLimit) {
+  PlacementManifest placement = *example_placement();
+  CacheSchema schema;
+  for (uint64_t layer = 0; layer < 4000; ++layer)
+    schema.groups.push_back(LayerGroup{IntervalSet{Range(layer, layer + 1)},
+                                       std::nullopt,
+                                       {Component{ComponentName("key"), "bfloat16", "plain", 2, 1, 1 + layer, 1}}});
+  placement.cache_schema = schema;
+  const Ownership all{IntervalSet{Range(0, 4000)}, {ComponentName("key")}, IntervalSet{Range(0, 1)}, AllTokens(), {}};
+  for (Part& part : placement.parts) part.owns = {};
+  placement.parts[0].owns.assign(4000, all);
+  Faults faults;
+  EXPECT_FALSE(Valid<PlacementManifest>::make(placement, faults));
+  EXPECT_EQ(faults.kept()[0].message, "the parts own more than 8388608 pieces of layer groups");
+
+  StoreLayout layout = *example_store_layout();
+  layout.cache_schema = schema;
+  layout.parts.clear();
+  for (int i = 0; i < 4000; ++i)
+    layout.parts.push_back(StorePart{ObjectKey(std::to_string(i)), all.layers, all.components, all.heads});
+  Faults layout_faults;
+  EXPECT_FALSE(Valid<StoreLayout>::make(layout, layout_faults));
+  EXPECT_FALSE(layout_faults.empty());
+}
+
+TEST(HostileDocuments, CyclesOfSingleTokensStopAtTheLimit) {
+  Request request(latent(1), Range(0, uint64_t{1} << 40));
+  View& view = request.add("latent", Range(0, uint64_t{1} << 40), 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2});
+  view.cycle = CyclicTokens{1, 2, IntervalSet{Range(0, 1)}};
+  request.binding.regions[0].bytes = UINT64_MAX;
+  EXPECT_EQ(request.faults(),
+            Lines{"comparing the views with what is required of them takes more than 1048576 boxes or "
+                  "their steps [work-limit]"});
+}
+
+TEST(HostileDocuments, FaultsWithoutNumberAreNotAllKept) {
+  // 40,000 heads, each with an owner that claims to be one of two.
+  PlacementManifest placement = *example_placement();
+  placement.cache_schema.groups = {LayerGroup{
+      IntervalSet{Range(0, 1)}, std::nullopt, {Component{ComponentName("key"), "bfloat16", "plain", 2, 40'000, 1, 1}}}};
+  for (Part& part : placement.parts) part.owns = {};
+  for (uint64_t head = 0; head < 40'000; ++head)
+    placement.parts[0].owns.push_back(Ownership{
+        IntervalSet{Range(0, 1)}, {ComponentName("key")}, IntervalSet{Range(head, head + 1)}, AllTokens(), {0, 2}});
+  Faults faults;
+  EXPECT_FALSE(Valid<PlacementManifest>::make(placement, faults));
+  EXPECT_EQ(faults.kept().size(), Faults::kKeptMax);
+  EXPECT_LT(faults.total(), 20'000u);
 }
 
 TEST(Views, OrthogonalStripesStopAtTheLimitInsteadOfGrowing) {
