@@ -2,6 +2,9 @@
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
+# Configures the build of a preset; what CMake says is shown only when it fails.
+configure = mkdir -p build && { cmake --preset $(1) $(2) >build/configure-$(1).log 2>&1 || { cat build/configure-$(1).log; exit 1; }; }
+
 .DEFAULT_GOAL := build
 .PHONY: help build test demo bench asan tsan fuzz coverage tidy format clean packages-build packages-check packages-dev
 
@@ -12,7 +15,7 @@ packages-build packages-check packages-dev: packages-%:
 	@scripts/install-packages $*
 
 build: packages-build ## Install what is missing and build (build/release)
-	@cmake --preset release -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@$(call configure,release,)
 	@cmake --build --preset release -j $(JOBS)
 
 test: build ## Build and run every test
@@ -25,22 +28,22 @@ bench: build ## Measure, and compare with the limits
 	@bench/run build/release/bench
 
 asan: packages-build packages-check ## Every test under AddressSanitizer and UBSan (clang)
-	@cmake --preset asan -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@$(call configure,asan,)
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan
 
 tsan: packages-build packages-check ## Every test under ThreadSanitizer (clang)
-	@cmake --preset tsan -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@$(call configure,tsan,)
 	@cmake --build --preset tsan -j $(JOBS)
 	@ctest --preset tsan
 
 fuzz: packages-build packages-check ## Each fuzz target for FUZZ_SECONDS
-	@cmake --preset fuzz -DCMAKE_MESSAGE_LOG_LEVEL=WARNING -DCROSSDOCK_FUZZ_SECONDS=$(FUZZ_SECONDS)
+	@$(call configure,fuzz,-DCROSSDOCK_FUZZ_SECONDS=$(FUZZ_SECONDS))
 	@cmake --build --preset fuzz -j $(JOBS)
 	@ctest --preset fuzz
 
 coverage: packages-build packages-dev ## Line coverage of base/ and model/
-	@cmake --preset coverage -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	@$(call configure,coverage,)
 	@cmake --build --preset coverage -j $(JOBS)
 	@find build/coverage -name '*.gcda' -delete
 	@ctest --preset coverage
