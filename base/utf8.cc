@@ -38,6 +38,14 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string shorten(std::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return std::string(text);
+  const auto continues = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
+  size_t end = bytes_max;
+  while (end > 0 && continues(end)) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 std::string printable(std::string_view text) {
   std::string line;
   while (!text.empty()) {

@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "model/schema_rules.h"
 #include "model/text.h"
 #include "model/volume.h"
 #include "model/wire/json_writer.h"
@@ -49,13 +50,18 @@ class LimitedTable {
   LimitedTable(std::vector<std::string> header, uint64_t row_count_max)
       : table_(std::move(header)), left_(row_count_max) {}
 
-  void add(std::vector<std::string> row) {
+  // Calls make_row() for a row that is shown.
+  template <class MakeRow>
+  void add_row(MakeRow make_row) {
     if (left_ == 0) {
       ++left_out_;
       return;
     }
     --left_;
-    table_.add(std::move(row));
+    table_.add(make_row());
+  }
+  void add(std::vector<std::string> row) {
+    add_row([&] { return std::move(row); });
   }
   std::string text() const {
     return table_.text() + (left_out_ == 0 ? "" : fmt::format("... and {} more rows (--rows)\n", grouped(left_out_)));
@@ -125,16 +131,22 @@ std::string text_of(const PlacementManifest& placement, uint64_t row_count_max) 
   LimitedTable table(
       {"participant", "layers", "components", "heads", "tokens", "replica", "bytes/token", "state bytes"},
       row_count_max);
+  const LayerIndex index(placement.cache_schema);
   for (const Participant* participant : by_rank(placement.topology)) {
     const Part* part = placement.find_part(participant->id);
     if (part->owns.empty()) table.add({part->participant.text(), "none"});
-    for (const Ownership& ownership : part->owns) {
-      const CacheVolume volume = volume_of(placement.cache_schema, {ownership});
-      table.add({part->participant.text(), cell(ownership.layers), names_text(ownership.components),
-                 cell(ownership.heads), tokens_text(ownership.tokens),
-                 fmt::format("{} of {}", ownership.replica.ordinal, ownership.replica.count),
-                 amount(volume.bytes_per_token), amount(volume.state_bytes)});
-    }
+    for (const Ownership& ownership : part->owns)
+      table.add_row([&]() -> std::vector<std::string> {
+        const CacheVolume volume = volume_of(placement.cache_schema, index, {ownership});
+        return {part->participant.text(),
+                cell(ownership.layers),
+                names_text(ownership.components),
+                cell(ownership.heads),
+                tokens_text(ownership.tokens),
+                fmt::format("{} of {}", ownership.replica.ordinal, ownership.replica.count),
+                amount(volume.bytes_per_token),
+                amount(volume.state_bytes)};
+      });
   }
   return printable(title) + "\n" + topology_text(placement.topology) +
          "\ncache: " + schema_table(placement.cache_schema, row_count_max) + "\n" + table.text();
@@ -196,18 +208,12 @@ std::string text_of(const RuntimeBinding& binding, uint64_t row_count_max) {
          views_text(binding.views, "region", row_count_max);
 }
 
-std::string_view order_text(ObjectOrder order) {
-  for (const ObjectOrderName& known : kObjectOrders)
-    if (known.order == order) return known.name;
-  check_failed("a known object order", __FILE__, __LINE__);
-}
-
 std::string text_of(const StoreLayout& layout, uint64_t row_count_max) {
   LimitedTable table({"part", "layers", "components", "heads"}, row_count_max);
   for (const StorePart& part : layout.parts)
     table.add({part.key.text(), cell(part.layers), names_text(part.components), cell(part.heads)});
   return printable(fmt::format("store layout '{}': object order {}, pages of {} tokens", layout.name,
-                               order_text(layout.object_order), grouped(layout.page_tokens))) +
+                               object_order_name(layout.object_order), grouped(layout.page_tokens))) +
          "\ncache: " + schema_table(layout.cache_schema, row_count_max) + "\n" + table.text();
 }
 
@@ -233,11 +239,12 @@ void encode_volumes(JsonWriter& out, const PlacementManifest& placement) {
   out.begin_object().key("cache");
   encode_volume(out, volume_of(placement.cache_schema));
   out.key("parts").begin_array();
+  const LayerIndex index(placement.cache_schema);
   for (const Part& part : placement.parts) {
     out.begin_object();
     out.key("participant").string(part.participant.text());
     out.key("volume");
-    encode_volume(out, volume_of(placement.cache_schema, part.owns));
+    encode_volume(out, volume_of(placement.cache_schema, index, part.owns));
     out.end_object();
   }
   out.end_array().end_object();

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,8 @@ int main(int argc, char** argv) {
       return kBadInput;
     }
     exit_code = outcome.exit_code;
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, "out of memory");
   } catch (const CLI::CallForHelp& call) {
     app.exit(call);
   } catch (const CLI::CallForVersion& call) {

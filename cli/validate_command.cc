@@ -102,9 +102,9 @@ void encode_faults(JsonWriter& out, const Faults& faults) {
   out.begin_array();
   for (const Fault& fault : faults.kept()) {
     out.begin_object();
-    out.key("document").string(fault.document);
-    out.key("message").string(fault.message);
-    out.key("place").string(fault.place);
+    out.key("document").string(printable(fault.document));
+    out.key("message").string(printable(fault.message));
+    out.key("place").string(printable(fault.place));
     out.key("rule").string(rule_name(fault.rule));
     out.end_object();
   }
@@ -124,7 +124,7 @@ void print_json(const std::vector<Checked>& files, const Faults& between) {
     out.key("faults");
     encode_faults(out, loaded.faults);
     out.key("notes").begin_array();
-    for (const std::string& note : file.notes) out.string(note);
+    for (const std::string& note : file.notes) out.string(printable(note));
     out.end_array();
     out.key("path").string(json_path(loaded.path));
     if (loaded.document) out.key("schema").string(schema_name(*loaded.document));

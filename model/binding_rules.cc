@@ -21,11 +21,9 @@ ViewDocument view_document(const RuntimeBinding& binding) {
   return document;
 }
 
-std::string label(const RuntimeBinding& binding) {
-  return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
+std::string label(const BoundParticipant& bound) {
+  return bound.name.empty() ? binding_label(**bound.binding) : bound.name;
 }
-
-std::string label(const BoundParticipant& bound) { return bound.name.empty() ? label(**bound.binding) : bound.name; }
 
 void check_region(const Region& region, const RuntimeBinding& binding, Faults& faults) {
   const std::string place = fmt::format("region '{}'", region.id.text());
@@ -45,9 +43,8 @@ void check_region(const Region& region, const RuntimeBinding& binding, Faults& f
                fmt::format("{} bytes from address {} end past 2^64", region.bytes, *region.address));
 }
 
-// Regions with addresses, as address ranges of a device.
+// Regions with addresses, as ranges of the instance's address space.
 struct AddressRange {
-  DeviceId device;
   Range addresses;
   RegionId region;
   std::string binding;  // in messages; empty: there is only one
@@ -60,24 +57,22 @@ std::string region_text(const AddressRange& range) {
 // A region that several bindings name is one.
 void check_addresses(std::vector<AddressRange> ranges, Faults& faults) {
   std::stable_sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
-    return std::tie(a.device, a.addresses, a.region) < std::tie(b.device, b.addresses, b.region);
+    return std::tie(a.addresses, a.region) < std::tie(b.addresses, b.region);
   });
   const AddressRange* furthest = nullptr;  // of those before, the one that ends last
   for (const AddressRange& range : ranges) {
-    const bool same_device = furthest != nullptr && furthest->device == range.device;
-    if (same_device && furthest->region != range.region && furthest->addresses.overlaps(range.addresses))
+    if (furthest != nullptr && furthest->region != range.region && furthest->addresses.overlaps(range.addresses))
       faults.add(Rule::kRegionsOverlap, region_text(range),
                  fmt::format("addresses {} overlap {} of {}", range_text(range.addresses),
                              range_text(furthest->addresses), region_text(*furthest)));
-    if (!same_device || range.addresses.end() > furthest->addresses.end()) furthest = &range;
+    if (furthest == nullptr || range.addresses.end() > furthest->addresses.end()) furthest = &range;
   }
 }
 
 void append_addresses(const RuntimeBinding& binding, const std::string& name, std::vector<AddressRange>& ranges) {
   for (const Region& region : binding.regions)
     if (region.address)
-      ranges.push_back(
-          AddressRange{region.device, Range(*region.address, *region.address + region.bytes), region.id, name});
+      ranges.push_back(AddressRange{Range(*region.address, *region.address + region.bytes), region.id, name});
 }
 
 // All bindings of one instance.
@@ -91,7 +86,9 @@ class InstanceCheck {
     for (const BoundParticipant* participant : bound_) {
       const RuntimeBinding& binding = **participant->binding;
       faults_.set_document(label(*participant));
-      for (const Region& region : binding.regions) agree(region, label(*participant));
+      agree_on_generation(binding);
+      for (const Device& device : binding.devices) agree(device, "device", devices_, label(*participant));
+      for (const Region& region : binding.regions) agree(region, "region", regions_, label(*participant));
       append_addresses(binding, label(*participant), addresses);
     }
     faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
@@ -101,16 +98,28 @@ class InstanceCheck {
   }
 
  private:
-  struct StatedRegion {
-    const Region* region;
-    std::string binding;  // that stated it first
+  // What a binding stated first about a thing of the instance.
+  template <class Thing>
+  struct Stated {
+    const Thing* thing;
+    std::string binding;
   };
 
-  void agree(const Region& region, const std::string& binding) {
-    const auto [known, is_new] = regions_.emplace(region.id, StatedRegion{&region, binding});
-    if (!is_new && !(*known->second.region == region))
-      faults_.add(Rule::kInstanceRegion, fmt::format("region '{}'", region.id.text()),
+  template <class Thing, class Id>
+  void agree(const Thing& thing, std::string_view kind, std::map<Id, Stated<Thing>>& known_things,
+             const std::string& binding) {
+    const auto [known, is_new] = known_things.emplace(thing.id, Stated<Thing>{&thing, binding});
+    if (!is_new && !(*known->second.thing == thing))
+      faults_.add(Rule::kInstanceAgreement, fmt::format("{} '{}'", kind, thing.id.text()),
                   fmt::format("{} describes it differently", known->second.binding));
+  }
+
+  void agree_on_generation(const RuntimeBinding& binding) {
+    const RuntimeBinding& first = **bound_.front()->binding;
+    if (binding.generation != first.generation)
+      faults_.add(Rule::kInstanceAgreement, "",
+                  fmt::format("generation {} of instance '{}', in {} {}", binding.generation, binding.instance.text(),
+                              label(*bound_.front()), first.generation));
   }
 
   void check_shared_bytes() {
@@ -146,7 +155,8 @@ class InstanceCheck {
 
   std::span<const BoundParticipant* const> bound_;
   Faults& faults_;
-  std::map<RegionId, StatedRegion> regions_;
+  std::map<DeviceId, Stated<Device>> devices_;
+  std::map<RegionId, Stated<Region>> regions_;
 };
 
 void check_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {
@@ -185,6 +195,10 @@ void check_identity(const RuntimeBinding& binding, const BindingContext& context
 
 }  // namespace
 
+std::string binding_label(const RuntimeBinding& binding) {
+  return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
+}
+
 void canonicalize(RuntimeBinding& binding) {
   std::stable_sort(binding.devices.begin(), binding.devices.end(),
                    [](const Device& a, const Device& b) { return a.id < b.id; });
@@ -194,7 +208,7 @@ void canonicalize(RuntimeBinding& binding) {
 }
 
 void validate(const RuntimeBinding& binding, Faults& faults) {
-  faults.set_document(label(binding));
+  faults.set_document(binding_label(binding));
   const uint64_t faults_before = faults.total();
   check_name(binding.operation.text(), "", "operation", faults);
   check_name(binding.resource.text(), "", "resource", faults);
@@ -207,6 +221,8 @@ void validate(const RuntimeBinding& binding, Faults& faults) {
     const std::string place = fmt::format("device '{}'", device.id.text());
     check_name(device.id.text(), place, "the device's id", faults);
     check_name(device.kind, place, "kind", faults);
+    if (device.registration_bytes_max == 0)
+      faults.add(Rule::kFieldMinimum, place, "registration_bytes_max 0 is below 1");
     if (i > 0 && binding.devices[i - 1].id == device.id)
       faults.add(Rule::kDeviceRepeated, place, "the device stands there twice");
   }
@@ -246,7 +262,7 @@ Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement) {
 }
 
 void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Faults& faults) {
-  faults.set_document(label(*binding));
+  faults.set_document(binding_label(*binding));
   const uint64_t faults_before = faults.total();
   check_identity(*binding, context, faults);
   if (faults.total() != faults_before) return;

@@ -15,6 +15,9 @@
 
 namespace crossdock {
 
+// How messages name a binding: "binding 'move-17' of 'p0-t0'".
+std::string binding_label(const RuntimeBinding& binding);
+
 // A placement, and the snapshot where there is one, with their identities computed once for many bindings.
 // The documents outlive the context.
 class BindingContext {
@@ -50,8 +53,8 @@ struct BoundParticipant {
   std::string name = {};  // in messages; empty: the operation and participant of the binding
 };
 
-// Bindings that passed check_binding, together: one instance has one endpoint and one word about each region, and no
-// two views in it share a byte.
+// Bindings that passed check_binding, together: one instance has one endpoint, one generation and one word about each
+// device and region, no two of its regions share addresses, and no two views in it share a byte.
 void check_instances(std::span<const BoundParticipant> bound, Faults& faults);
 
 }  // namespace crossdock

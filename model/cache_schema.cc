@@ -26,9 +26,10 @@ constexpr std::array kKnownDtypes = {
 }  // namespace
 
 const Component* LayerGroup::find(const ComponentName& name) const {
-  const auto found = std::find_if(components.begin(), components.end(),
-                                  [&](const Component& component) { return component.name == name; });
-  return found == components.end() ? nullptr : &*found;
+  const auto found =
+      std::lower_bound(components.begin(), components.end(), name,
+                       [](const Component& component, const ComponentName& wanted) { return component.name < wanted; });
+  return found != components.end() && found->name == name ? &*found : nullptr;
 }
 
 IntervalSet CacheSchema::layers() const {

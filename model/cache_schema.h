@@ -37,6 +37,7 @@ struct LayerGroup {
   std::optional<uint64_t> window_tokens;  // sliding window: only the last that many tokens live; empty: all of them
   std::vector<Component> components;      // sorted by name
 
+  // Null when there is none. O(log n).
   const Component* find(const ComponentName& name) const;
 
   friend bool operator==(const LayerGroup&, const LayerGroup&) = default;

@@ -14,6 +14,8 @@
 namespace crossdock {
 namespace {
 
+constexpr uint64_t kOwnershipsMax = uint64_t{1} << 23;
+
 struct HeadShare {
   Range heads;
   ReplicaOrdinal replica;
@@ -67,6 +69,12 @@ class Partitioner {
       refuse(fmt::format("dp {} x pp {} x tp {} x cp {} are more than {} participants", request_.dp, request_.pp,
                          request_.tp, request_.cp, kParticipantsMax));
     check_heads_per_rank();
+    uint64_t component_count = 0;  // an ownership each, at most, for each participant
+    for (const LayerGroup& group : schema_->groups) component_count += group.components.size();
+    const auto ownership_count = count ? checked_mul(*count, component_count) : std::nullopt;
+    if (!ownership_count || *ownership_count > kOwnershipsMax)
+      refuse(fmt::format("{} components on each of the participants are more than {} ownerships", component_count,
+                         kOwnershipsMax));
     const std::vector<uint64_t>& stages = request_.layers_per_stage;
     if (stages.empty()) return;
     if (stages.size() != request_.pp)
@@ -149,41 +157,32 @@ class Partitioner {
   }
 
   std::vector<Ownership> ownerships_of(const ParallelAxes& rank) const {
-    std::vector<Ownership> owns;
+    std::map<Ownership, std::vector<Range>> layers_of;  // by the rest of the ownership
     const IntervalSet stage = stages_[rank.pp].empty() ? IntervalSet() : IntervalSet{stages_[rank.pp]};
     for (const LayerGroup& group : schema_->groups) {
       const IntervalSet layers = group.layers.intersect(stage);
       if (layers.empty()) continue;
-      std::vector<Ownership> in_group;  // one for all components that are shared out alike
+      std::map<Ownership, std::vector<ComponentName>> components_of;  // of the group, by how they are shared out
       for (const Component& component : group.components) {
         const HeadShare& share = shares_.at(component.head_count)[rank.tp];
         if (share.heads.empty()) continue;
         auto [tokens, replica] = share_tokens(component, share.replica, rank.cp);
-        Ownership ownership{layers, {component.name}, IntervalSet{share.heads}, std::move(tokens), replica};
-        merge(in_group, std::move(ownership), [](Ownership& known, const Ownership& next) {
-          if (known.heads != next.heads || known.tokens != next.tokens || known.replica != next.replica) return false;
-          known.components.push_back(next.components.front());
-          return true;
-        });
+        components_of[Ownership{{}, {}, IntervalSet{share.heads}, std::move(tokens), replica}].push_back(
+            component.name);
       }
-      for (Ownership& ownership : in_group)
-        merge(owns, std::move(ownership), [](Ownership& known, const Ownership& next) {
-          if (known.components != next.components || known.heads != next.heads || known.tokens != next.tokens ||
-              known.replica != next.replica)
-            return false;
-          known.layers = known.layers.unite(next.layers);
-          return true;
-        });
+      for (auto& [rest, components] : components_of) {
+        Ownership ownership = rest;
+        ownership.components = std::move(components);
+        std::vector<Range>& ranges = layers_of[std::move(ownership)];
+        ranges.insert(ranges.end(), layers.ranges().begin(), layers.ranges().end());
+      }
+    }
+    std::vector<Ownership> owns;
+    for (auto& [rest, ranges] : layers_of) {
+      owns.push_back(rest);
+      owns.back().layers = IntervalSet::from_ranges(std::move(ranges));
     }
     return owns;
-  }
-
-  // Lets one of the list take the next in, or appends it.
-  template <class TakeIn>
-  static void merge(std::vector<Ownership>& owns, Ownership next, TakeIn take_in) {
-    for (Ownership& known : owns)
-      if (take_in(known, next)) return;
-    owns.push_back(std::move(next));
   }
 
   ParticipantId name_of(const ParallelAxes& rank) const {

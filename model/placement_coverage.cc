@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -76,18 +77,18 @@ class CoverageCheck {
   }
 
   void check_group(uint64_t dp, const LayerGroup& group, std::span<const Claim> claims) {
-    for (const Component& component : group.components) {
-      component_ = &component;
-      std::vector<const Claim*> named;
-      for (const Claim& claim : claims) {
-        const std::vector<ComponentName>& names = claim.ownership->components;
-        if (std::binary_search(names.begin(), names.end(), component.name)) named.push_back(&claim);
-      }
-      const IntervalSet unclaimed = group.layers.subtract(check_layers(std::move(named)));
-      for (const Range gap : unclaimed.ranges())
-        note(Rule::kCoverageGap, gap, Range(0, component.head_count), "no owner");
+    std::vector<std::vector<const Claim*>> claims_of(group.components.size());
+    for (const Claim& claim : claims)
+      for (const ComponentName& name : claim.ownership->components)
+        claims_of[static_cast<size_t>(group.find(name) - group.components.data())].push_back(&claim);
+    for (size_t i = 0; i < group.components.size() && !stopped_; ++i) {
+      component_ = &group.components[i];
+      const IntervalSet claimed = check_layers(std::move(claims_of[i]));
+      const IntervalSet unclaimed = group.layers.subtract(claimed);
+      if (!stopped_)
+        for (const Range gap : unclaimed.ranges())
+          note(Rule::kCoverageGap, gap, Range(0, component_->head_count), "no owner");
       report(dp);
-      if (stopped_) return;
     }
   }
 
@@ -128,9 +129,8 @@ class CoverageCheck {
         [&](Range heads, std::span<const HeadClaim> owners) {
           check_gap(heads.begin());
           covered_to = heads.end();
-          if (!spend(owners.size())) return false;
           check_cell(layers, heads, owners);
-          return true;
+          return !stopped_;
         });
     if (!stopped_) check_gap(component_->head_count);
   }
@@ -138,7 +138,13 @@ class CoverageCheck {
   // All owners of one cell of layers x heads.
   void check_cell(Range layers, Range heads, std::span<const HeadClaim> owners) {
     std::vector<const Claim*> sorted;
-    for (const HeadClaim& owner : owners) sorted.push_back(owner.claim);
+    uint64_t stated_ranges = 0;  // sorting and comparing may look at all of them
+    for (const HeadClaim& owner : owners) {
+      sorted.push_back(owner.claim);
+      if (const auto* intervals = std::get_if<TokenIntervals>(&owner.claim->ownership->tokens))
+        stated_ranges += intervals->tokens.ranges().size();
+    }
+    if (!spend(owners.size() + stated_ranges * kStepsPerTokenRange)) return;
     const auto key = [](const Claim* claim) { return std::tie(claim->ownership->tokens, claim->ownership->replica); };
     std::stable_sort(sorted.begin(), sorted.end(), [&](const Claim* a, const Claim* b) { return key(a) < key(b); });
 
@@ -155,19 +161,21 @@ class CoverageCheck {
     const Range tokens = component_->is_state() ? Range(0, 1) : placement_.tokens;
     const auto [fault, range_count] = check_token_cover(distinct, tokens, kTokenRangesMax);
     if (!spend(range_count * kStepsPerTokenRange) || !fault) return;
-    if (fault->kind == TokenCoverFault::Kind::kTooMuchWork)
+    if (fault->kind == TokenCoverFault::Kind::kTooMuchWork) {
       note(Rule::kWorkLimit, layers, heads,
-           fmt::format("comparing token cycles needs more than {} intervals", kTokenRangesMax));
-    else if (fault->kind == TokenCoverFault::Kind::kGap)
+           fmt::format("comparing token ownerships needs more than {} intervals", kTokenRangesMax));
+      stopped_ = true;
+    } else if (fault->kind == TokenCoverFault::Kind::kGap) {
       note(Rule::kCoverageGap, layers, heads, fmt::format("tokens {}: no owner", range_text(fault->tokens)));
-    else
+    } else {
       note(Rule::kCoverageOverlap, layers, heads,
            fmt::format("tokens {} belong to '{}' and to '{}', who are not declared replicas", range_text(fault->tokens),
                        first_owner[fault->first]->part->participant.text(),
                        first_owner[fault->second]->part->participant.text()));
+    }
   }
 
-  // Owners of the same tokens, sorted by replica: 0 of n, 1 of n, ..., n-1 of n, and nothing else.
+  // Owners of the same tokens, sorted by replica: different participants, 0 of n, 1 of n, ..., n-1 of n.
   void check_replicas(Range layers, Range heads, std::span<const Claim* const> owners) {
     const bool single_owners = std::all_of(owners.begin(), owners.end(),
                                            [](const Claim* claim) { return claim->ownership->replica.count == 1; });
@@ -176,14 +184,21 @@ class CoverageCheck {
            fmt::format("{} own the same, and are not declared replicas", owners_text(owners)));
       return;
     }
+    bool complete = true;
+    std::vector<const Part*> parts;
     for (size_t i = 0; i < owners.size(); ++i) {
       const ReplicaOrdinal replica = owners[i]->ownership->replica;
-      if (replica.ordinal == i && replica.count == owners.size()) continue;
+      complete = complete && replica.ordinal == i && replica.count == owners.size();
+      parts.push_back(owners[i]->part);
+    }
+    std::sort(parts.begin(), parts.end(), std::less<const Part*>());  // of one array, so this is the parts' order
+    if (!complete)
       note(Rule::kReplicaSet, layers, heads,
            fmt::format("{} do not make the set of replicas 0 to {}", owners_text(owners),
                        owners[0]->ownership->replica.count - 1));
-      return;
-    }
+    else if (std::adjacent_find(parts.begin(), parts.end()) != parts.end())
+      note(Rule::kReplicaSet, layers, heads,
+           fmt::format("{}: one participant cannot be two replicas", owners_text(owners)));
   }
 
   static std::string owners_text(std::span<const Claim* const> owners) {

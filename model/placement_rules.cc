@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
-#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "base/checked.h"
 #include "model/placement.h"
 #include "model/placement_coverage.h"
 #include "model/schema_rules.h"
@@ -74,7 +77,8 @@ class PlacementCheck {
       check_ownership_alone(ownership, part);
       if (faults_.total() != faults_before) continue;
       index_.for_each_piece(ownership.layers, [&](Range layers, size_t group) {
-        if (++piece_count_ > kPlacementPiecesMax) return false;
+        piece_count_ += ownership.components.size();
+        if (piece_count_ > kPlacementPiecesMax) return false;
         check_piece(ownership, part, layers, group);
         return true;
       });
@@ -116,8 +120,7 @@ class PlacementCheck {
     const std::string layers_text = set_text({layers});
     if (group_index == LayerIndex::kNoGroup) {
       faults_.add(Rule::kLayerUnknown, place_of(part.participant),
-                  fmt::format("layers {} are not in the cache schema (layers {})", layers_text,
-                              set_text(placement_.cache_schema.layers())));
+                  fmt::format("layers {} are not in the cache schema (layers {})", layers_text, schema_layers_text_));
       return;
     }
     const LayerGroup& group = placement_.cache_schema.groups[group_index];
@@ -167,8 +170,47 @@ class PlacementCheck {
   const PlacementManifest& placement_;
   const LayerIndex index_;
   Faults& faults_;
+  const std::string schema_layers_text_ = set_text(placement_.cache_schema.layers());
   uint64_t piece_count_ = 0;
 };
+
+// One form for what can be said in several ways: all tokens.
+void normalize(TokenOwnership& tokens, Range all) {
+  const auto* intervals = std::get_if<TokenIntervals>(&tokens);
+  if (intervals != nullptr && intervals->tokens == IntervalSet{all}) {
+    tokens = AllTokens();
+    return;
+  }
+  const auto* cyclic = std::get_if<CyclicTokens>(&tokens);
+  if (cyclic != nullptr && cyclic->block_tokens != 0 && cyclic->cycle_blocks != 0 &&
+      cyclic->blocks == IntervalSet{Range(0, cyclic->cycle_blocks)})
+    tokens = AllTokens();
+}
+
+// Ownerships that differ only in their layers are one; where layers are named twice they stay apart, to be refused.
+void merge_layers(std::vector<Ownership>& owns) {
+  std::map<Ownership, std::vector<IntervalSet>> layers_of;  // by the rest of the ownership
+  for (Ownership& ownership : owns) {
+    IntervalSet layers = std::exchange(ownership.layers, {});
+    layers_of[std::move(ownership)].push_back(std::move(layers));
+  }
+  owns.clear();
+  for (auto& [rest, sets] : layers_of) {
+    std::vector<Range> ranges;
+    Checked count = 0;
+    for (const IntervalSet& set : sets) {
+      ranges.insert(ranges.end(), set.ranges().begin(), set.ranges().end());
+      count = count + set.count();
+    }
+    IntervalSet together = IntervalSet::from_ranges(std::move(ranges));
+    if (together.count() == count.value()) sets = {std::move(together)};
+    for (IntervalSet& set : sets) {
+      owns.push_back(rest);
+      owns.back().layers = std::move(set);
+    }
+  }
+  std::sort(owns.begin(), owns.end());
+}
 
 }  // namespace
 
@@ -182,8 +224,11 @@ void canonicalize(PlacementManifest& placement) {
   canonicalize(placement.cache_schema);
   canonicalize(placement.topology);
   for (Part& part : placement.parts) {
-    for (Ownership& ownership : part.owns) std::sort(ownership.components.begin(), ownership.components.end());
-    std::sort(part.owns.begin(), part.owns.end());
+    for (Ownership& ownership : part.owns) {
+      std::sort(ownership.components.begin(), ownership.components.end());
+      normalize(ownership.tokens, placement.tokens);
+    }
+    if (part.owns.size() > 1) merge_layers(part.owns);
   }
   std::stable_sort(placement.parts.begin(), placement.parts.end(),
                    [](const Part& a, const Part& b) { return a.participant < b.participant; });

@@ -28,6 +28,8 @@ struct ObjectOrderName {
 inline constexpr std::array<ObjectOrderName, 3> kObjectOrders = {
     {{"hpld", ObjectOrder::kHpld}, {"lphd", ObjectOrder::kLphd}, {"plhd", ObjectOrder::kPlhd}}};
 
+std::string_view object_order_name(ObjectOrder order);
+
 // One object per page (or per snapshot) and part: layers x components x heads.
 struct StorePart {
   ObjectKey key;

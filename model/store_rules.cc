@@ -138,6 +138,12 @@ std::vector<Ownership> all_of(const CacheSchema& schema) {
 
 }  // namespace
 
+std::string_view object_order_name(ObjectOrder order) {
+  for (const ObjectOrderName& known : kObjectOrders)
+    if (known.order == order) return known.name;
+  check_failed("a known object order", __FILE__, __LINE__);
+}
+
 void canonicalize(StoreLayout& layout) {
   canonicalize(layout.cache_schema);
   for (StorePart& part : layout.parts) std::sort(part.components.begin(), part.components.end());

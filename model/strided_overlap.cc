@@ -1,7 +1,7 @@
 #include "model/strided_overlap.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstddef>
 
 namespace crossdock {
 namespace {
@@ -20,8 +20,20 @@ class OverlapSearch {
  public:
   explicit OverlapSearch(uint64_t work_max) : work_left_(work_max) {}
 
-  // True when an overlap was found or the limit was reached.
-  bool search(Sets sets) {
+  StridedOverlap run(Sets sets) {
+    std::vector<Sets> pending;  // groups that share no byte with each other
+    pending.push_back(std::move(sets));
+    while (!pending.empty() && result_.complete && !result_.owners) {
+      Sets group = std::move(pending.back());
+      pending.pop_back();
+      split_into_clusters(std::move(group), pending);
+    }
+    return result_;
+  }
+
+ private:
+  // Sets whose spans hang together go on as a group with one axis less.
+  void split_into_clusters(Sets sets, std::vector<Sets>& pending) {
     std::sort(sets.begin(), sets.end(), [](const StridedBytes& a, const StridedBytes& b) { return a.base < b.base; });
     for (size_t begin = 0; begin < sets.size();) {
       uint64_t end_byte = sets[begin].base + sets[begin].span();
@@ -30,26 +42,32 @@ class OverlapSearch {
         end_byte = std::max(end_byte, sets[end].base + sets[end].span());
       if (end - begin > 1) {
         const auto first = sets.begin() + static_cast<ptrdiff_t>(begin);
-        const auto last = sets.begin() + static_cast<ptrdiff_t>(end);
-        if (search_cluster(Sets(std::make_move_iterator(first), std::make_move_iterator(last)))) return true;
+        Sets next = simplify(Sets(first, first + static_cast<ptrdiff_t>(end - begin)));
+        if (!result_.complete || result_.owners) return;
+        pending.push_back(std::move(next));
       }
       begin = end;
     }
-    return false;
   }
 
-  StridedOverlap result;
+  bool spend(uint64_t steps) {
+    result_.complete = result_.complete && steps <= work_left_;
+    if (result_.complete) work_left_ -= steps;
+    return result_.complete;
+  }
 
- private:
-  // Sets whose spans hang together, sorted by base.
-  bool search_cluster(Sets cluster) {
+  // Takes one axis off a cluster, sorted by base; or ends the search.
+  Sets simplify(Sets cluster) {
+    if (!spend(cluster.size())) return {};
     uint64_t stride = 0;
     for (const StridedBytes& set : cluster) stride = std::max(stride, outer_stride(set));
     if (stride == 0) {  // plain runs; the first two of a cluster do share a byte
-      result.owners = std::minmax(cluster[0].owner, cluster[1].owner);
-      return true;
+      result_.owners = std::minmax(cluster[0].owner, cluster[1].owner);
+      return {};
     }
-    return search(fits_one_step(cluster, stride) ? drop_outer(std::move(cluster)) : unroll(std::move(cluster), stride));
+    if (!fits_one_step(cluster, stride)) return unroll(cluster, stride);
+    for (StridedBytes& set : cluster) set.axes.pop_front();
+    return cluster;
   }
 
   // All have this outer stride, and their first steps fit into one stride: then sets meet only at equal indices, and
@@ -63,25 +81,15 @@ class OverlapSearch {
     return end <= stride;
   }
 
-  static Sets drop_outer(Sets cluster) {
-    for (StridedBytes& set : cluster) set.axes.pop_front();
-    return cluster;
-  }
-
-  // Empty when that passes the limit.
-  Sets unroll(Sets cluster, uint64_t stride) {
+  Sets unroll(const Sets& cluster, uint64_t stride) {
     Sets unrolled;
-    for (StridedBytes& set : cluster) {
+    for (StridedBytes set : cluster) {
       if (outer_stride(set) != stride) {
-        unrolled.push_back(std::move(set));
+        unrolled.push_back(set);
         continue;
       }
       const uint64_t extent = set.axes.front().extent;
-      if (extent > work_left_) {
-        result.complete = false;
-        return {};
-      }
-      work_left_ -= extent;
+      if (!spend(extent)) return {};
       set.axes.pop_front();
       for (uint64_t i = 0; i < extent; ++i, set.base += stride) unrolled.push_back(set);
     }
@@ -89,6 +97,7 @@ class OverlapSearch {
   }
 
   uint64_t work_left_;
+  StridedOverlap result_;
 };
 
 }  // namespace
@@ -100,9 +109,7 @@ uint64_t StridedBytes::span() const {
 }
 
 StridedOverlap find_overlap(std::vector<StridedBytes> sets, uint64_t work_max) {
-  OverlapSearch search(work_max);
-  search.search(std::move(sets));
-  return search.result;
+  return OverlapSearch(work_max).run(std::move(sets));
 }
 
 }  // namespace crossdock

@@ -63,8 +63,8 @@ struct StridedOverlap {
 };
 
 // Sweeps over the spans. Where spans interleave (packed [K|V] rows, heads of one row, layers of one page) and have the
-// same outer stride, the sets are compared modulo that stride; else the longest axis is unrolled, for which `work_max`
-// bounds the number of sets made.
+// same outer stride, the sets are compared modulo that stride; else the longest axis is unrolled. `work_max` bounds the
+// sets of all interleaving clusters, at each axis, and what is unrolled.
 StridedOverlap find_overlap(std::vector<StridedBytes> sets, uint64_t work_max);
 
 }  // namespace crossdock

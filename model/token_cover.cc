@@ -47,14 +47,25 @@ bool share_one_cycle(std::span<const TokenOwnership* const> ownerships, Range to
   });
 }
 
-std::optional<Fault> check_blocks(std::span<const TokenOwnership* const> ownerships) {
+// The tokens of some blocks of a cycle, where they first occur in `tokens`.
+Range first_occurrence(const CyclicTokens& shape, Range blocks, Range tokens) {
+  const uint64_t cycle_tokens = shape.block_tokens * shape.cycle_blocks;
+  uint64_t cycle_begin = tokens.begin() / cycle_tokens * cycle_tokens;
+  if (cycle_begin + blocks.end() * shape.block_tokens <= tokens.begin()) cycle_begin += cycle_tokens;
+  const auto at = [&](uint64_t block) {
+    return (Checked(block) * shape.block_tokens + cycle_begin).value().value_or(Range::kUnbounded);
+  };
+  return Range(at(blocks.begin()), at(blocks.end())).intersect(tokens);
+}
+
+// Ownerships of one shape.
+std::optional<Fault> check_blocks(std::span<const TokenOwnership* const> ownerships, Range tokens) {
   std::vector<Owned> owned;
   for (size_t i = 0; i < ownerships.size(); ++i)
     for (const Range range : std::get<CyclicTokens>(*ownerships[i]).blocks.ranges()) owned.push_back(Owned{range, i});
   const auto& shape = std::get<CyclicTokens>(*ownerships.front());
   std::optional<Fault> fault = check_partition(std::move(owned), Range(0, shape.cycle_blocks));
-  if (fault)  // blocks of the cycle, told as the first tokens that they are
-    fault->tokens = Range(fault->tokens.begin() * shape.block_tokens, fault->tokens.end() * shape.block_tokens);
+  if (fault) fault->tokens = first_occurrence(shape, fault->tokens, tokens);
   return fault;
 }
 
@@ -85,8 +96,8 @@ std::optional<uint64_t> horizon(std::span<const TokenOwnership* const> ownership
 
 TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, Range tokens,
                              uint64_t range_count_max) {
-  if (ownerships.empty()) return TokenCover{Fault{Fault::Kind::kGap, tokens}};
-  if (share_one_cycle(ownerships, tokens)) return TokenCover{check_blocks(ownerships), ownerships.size()};
+  if (ownerships.empty()) return TokenCover{Fault{Fault::Kind::kGap, tokens}, 0};
+  if (share_one_cycle(ownerships, tokens)) return TokenCover{check_blocks(ownerships, tokens), ownerships.size()};
 
   const uint64_t end = std::min(horizon(ownerships, tokens).value_or(Range::kUnbounded), tokens.end());
   const Range looked_at(tokens.begin(), end);

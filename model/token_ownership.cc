@@ -1,7 +1,5 @@
 #include "model/token_ownership.h"
 
-#include <algorithm>
-
 #include "base/checked.h"
 
 namespace crossdock {
@@ -44,7 +42,10 @@ std::optional<IntervalSet> tokens_within(const TokenOwnership& ownership, Range 
   if (tokens.empty()) return IntervalSet();
   if (const auto* cyclic = std::get_if<CyclicTokens>(&ownership))
     return cyclic_within(*cyclic, tokens, range_count_max);
-  if (const auto* intervals = std::get_if<TokenIntervals>(&ownership)) return intervals->tokens.intersect({tokens});
+  if (const auto* intervals = std::get_if<TokenIntervals>(&ownership)) {
+    if (intervals->tokens.ranges().size() > range_count_max) return std::nullopt;
+    return intervals->tokens.intersect({tokens});
+  }
   return IntervalSet{tokens};
 }
 

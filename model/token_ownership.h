@@ -39,7 +39,7 @@ struct CyclicTokens {
 using TokenOwnership = std::variant<AllTokens, TokenIntervals, CyclicTokens>;
 
 // The owned tokens within `tokens` as intervals, or empty when there are more than `range_count_max` of them
-// (a cycle of small blocks over a long interval is the only way to get many); nothing is expanded in that case.
+// or of stated intervals; nothing is expanded in that case.
 std::optional<IntervalSet> tokens_within(const TokenOwnership& ownership, Range tokens, uint64_t range_count_max);
 
 }  // namespace crossdock

@@ -2,6 +2,7 @@
 // Pages, padding, packed [K|V] rows, head-major or token-major order and any page size are all just views.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -30,21 +31,21 @@ struct ByteStrides {
   uint64_t head = 0;
   uint64_t dim = 0;
 
-  friend bool operator==(const ByteStrides&, const ByteStrides&) = default;
+  friend auto operator<=>(const ByteStrides&, const ByteStrides&) = default;
 };
 
 struct ViewPages {
   PageTableId table;
   uint64_t page_stride_bytes = 0;
 
-  friend bool operator==(const ViewPages&, const ViewPages&) = default;
+  friend auto operator<=>(const ViewPages&, const ViewPages&) = default;
 };
 
 // Element (layer, token, head, dim) of `component` lies at
 //   offset_bytes + (layer - layers.begin) * strides.layer + (head - heads.begin) * strides.head
 //                + (dim - dims.begin) * strides.dim + rows(token)
-// where, with r the number of selected tokens before it divided by tokens_per_row (counted from tokens.begin, or from
-// the table's token_begin with `pages`) and n the rows of a page,
+// where, with r the number of selected tokens before it divided by tokens_per_row (counted from the begin of the row
+// that holds tokens.begin, or from the table's token_begin with `pages`) and n the rows of a page,
 //   rows(token) = r * strides.row                                                   without `pages`
 //               = slots[r / n] * page_stride_bytes + (r % n) * strides.row          with `pages`.
 // A state component has the one token interval [0, 1).
@@ -60,7 +61,7 @@ struct View {
   ByteStrides strides;
   std::optional<ViewPages> pages;
 
-  friend bool operator==(const View&, const View&) = default;
+  friend auto operator<=>(const View&, const View&) = default;
 };
 
 }  // namespace crossdock

@@ -121,8 +121,8 @@ std::optional<uint64_t> end_of(const View& view, const Component& component, con
 
 }  // namespace
 
-std::optional<ViewRows> resolve_rows(const View& view, const Component& component, const PageTable* table,
-                                     uint64_t tokens_end, const std::string& place, Faults& faults) {
+std::optional<ViewRows> resolve_rows(const View& view, const Component& component, const PageTable* table, Range tokens,
+                                     const std::string& place, Faults& faults) {
   const auto refuse = [&](Rule rule, std::string message) {
     faults.add(rule, place, std::move(message));
     return std::nullopt;
@@ -131,13 +131,15 @@ std::optional<ViewRows> resolve_rows(const View& view, const Component& componen
   if (component.is_state() && (view.tokens != Range(0, 1) || view.cycle))
     return refuse(Rule::kStateTokens,
                   fmt::format("tokens {} of a state component must be [0,1)", range_text(view.tokens)));
-  const uint64_t base = table != nullptr ? table->token_begin : view.tokens.begin();
+  // Without a table, rows count from the one that holds the first token.
+  const uint64_t base = table != nullptr ? table->token_begin : view.tokens.begin() - view.tokens.begin() % unit;
   if (view.tokens.begin() < base)
     return refuse(Rule::kViewPages, fmt::format("tokens {} begin before page table '{}', which begins at token {}",
                                                 range_text(view.tokens), table->id.text(), base));
   const bool cycle_cuts_rows = view.cycle && view.cycle->block_tokens % unit != 0;
-  const bool end_cuts_row = view.tokens.end() % unit != 0 && view.tokens.end() != tokens_end;
-  if (view.tokens.begin() % unit != 0 || base % unit != 0 || cycle_cuts_rows || end_cuts_row)
+  const bool begin_cuts_row = view.tokens.begin() % unit != 0 && view.tokens.begin() != tokens.begin();
+  const bool end_cuts_row = view.tokens.end() % unit != 0 && view.tokens.end() != tokens.end();
+  if (begin_cuts_row || base % unit != 0 || cycle_cuts_rows || end_cuts_row)
     return refuse(Rule::kTokenAlignment,
                   fmt::format("tokens {} cut a row of {} tokens", range_text(view.tokens), unit));
 

@@ -25,9 +25,10 @@ struct ViewRows {
 };
 
 // Resolves the token axis. Faults: the table is too short or begins too late (view-pages), a row is cut
-// (token-alignment; `tokens_end` is where a last partial row may end). `table` is null for a view without pages.
-std::optional<ViewRows> resolve_rows(const View& view, const Component& component, const PageTable* table,
-                                     uint64_t tokens_end, const std::string& place, Faults& faults);
+// (token-alignment; only where the document's `tokens` begin and end may rows be partial). `table` is null for a view
+// without pages.
+std::optional<ViewRows> resolve_rows(const View& view, const Component& component, const PageTable* table, Range tokens,
+                                     const std::string& place, Faults& faults);
 
 // Rules view-alignment, view-strides and view-bounds. True when all hold.
 bool check_view_bytes(const View& view, const Component& component, const ViewRows& rows, uint64_t region_bytes,

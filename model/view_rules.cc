@@ -19,11 +19,6 @@ namespace {
 
 constexpr uint64_t kBoxesMax = uint64_t{1} << 20;
 
-auto view_key(const View& view) {
-  return std::tie(view.component, view.layers, view.tokens, view.cycle, view.heads, view.dims, view.region,
-                  view.offset_bytes);
-}
-
 const PageTable* find_table(const std::vector<PageTable>& tables, const PageTableId& id) {
   const auto found =
       std::lower_bound(tables.begin(), tables.end(), id,
@@ -70,26 +65,29 @@ void check_view_alone(const ViewDocument& document, const View& view, const std:
     faults.add(Rule::kViewPages, place, fmt::format("there is no page table '{}'", view.pages->table.text()));
 }
 
-// The component that a view shows; faults when its layers do not all have it, or have it in different shapes.
+// The component that a view shows; faults when its layers do not all have it, or have it in different shapes. Takes the
+// groups that it looks at from `pieces_left`.
 const Component* component_of(const View& view, const CacheSchema& schema, const LayerIndex& index,
-                              const std::string& place, Faults& faults) {
+                              uint64_t& pieces_left, const std::string& place, Faults& faults) {
   const Component* found = nullptr;
-  bool differs = false;
-  IntervalSet missing;
+  const auto refuse = [&](Rule rule, std::string message) {
+    faults.add(rule, place, std::move(message));
+    found = nullptr;
+    return false;
+  };
   index.for_each_piece(IntervalSet{view.layers}, [&](Range layers, size_t group) {
+    if (pieces_left == 0)
+      return refuse(Rule::kWorkLimit, fmt::format("the views cross more than {} layer groups", kViewPiecesMax));
+    --pieces_left;
     const Component* component = group == LayerIndex::kNoGroup ? nullptr : schema.groups[group].find(view.component);
     if (component == nullptr)
-      missing = missing.unite(IntervalSet{layers});
-    else if (found != nullptr && !(*found == *component))
-      differs = true;
-    else
-      found = component;
+      return refuse(Rule::kComponentUnknown, fmt::format("layers {} have no such component", set_text({layers})));
+    if (found != nullptr && !(*found == *component))
+      return refuse(Rule::kComponentUnknown, "the layers have the component in different shapes");
+    found = component;
+    return true;
   });
-  if (missing.empty() && !differs) return found;
-  faults.add(Rule::kComponentUnknown, place,
-             missing.empty() ? "the layers have the component in different shapes"
-                             : fmt::format("layers {} have no such component", set_text(missing)));
-  return nullptr;
+  return found;
 }
 
 // Collects required and given boxes of (layer, head, dim, token) for each component of each group, and compares them.
@@ -199,7 +197,7 @@ class ViewCoverage {
 void canonicalize_views(std::vector<PageTable>& page_tables, std::vector<View>& views) {
   std::stable_sort(page_tables.begin(), page_tables.end(),
                    [](const PageTable& a, const PageTable& b) { return a.id < b.id; });
-  std::stable_sort(views.begin(), views.end(), [](const View& a, const View& b) { return view_key(a) < view_key(b); });
+  std::sort(views.begin(), views.end());
 }
 
 std::string view_place(size_t index, const View& view) {
@@ -225,14 +223,15 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
   ViewCoverage coverage(document, schema, index, faults);
   std::map<RegionId, std::vector<StridedBytes>> bytes;
   uint64_t piece_count = 0;
+  uint64_t groups_left = kViewPiecesMax;
   bool all_resolved = true;  // a view that says nothing would only be told again as a gap
   for (size_t i = 0; i < document.views.size(); ++i) {
     const View& view = document.views[i];
     const std::string place = view_place(i, view);
-    const Component* component = component_of(view, schema, index, place, faults);
-    const auto rows = component == nullptr ? std::nullopt
-                                           : resolve_rows(view, *component, table_of(document, view),
-                                                          document.tokens.end(), place, faults);
+    const Component* component = component_of(view, schema, index, groups_left, place, faults);
+    const auto rows = component == nullptr
+                          ? std::nullopt
+                          : resolve_rows(view, *component, table_of(document, view), document.tokens, place, faults);
     all_resolved = all_resolved && rows;
     if (!rows) continue;
     piece_count += rows->per_page == 0 ? 1 : rows->last_page() - rows->first_page() + 1;
@@ -265,11 +264,12 @@ std::map<RegionId, std::vector<StridedBytes>> bytes_by_space(const ViewDocument&
   const LayerIndex index(schema);
   std::map<RegionId, std::vector<StridedBytes>> bytes;
   Faults none;
+  uint64_t groups_left = kViewPiecesMax;
   for (size_t i = 0; i < document.views.size(); ++i) {
     const View& view = document.views[i];
-    const Component* component = component_of(view, schema, index, "", none);
+    const Component* component = component_of(view, schema, index, groups_left, "", none);
     CHECK(component != nullptr);
-    const auto rows = resolve_rows(view, *component, table_of(document, view), document.tokens.end(), "", none);
+    const auto rows = resolve_rows(view, *component, table_of(document, view), document.tokens, "", none);
     CHECK(rows.has_value());
     append_bytes(view, *component, *rows, i, bytes[view.region]);
   }

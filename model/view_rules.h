@@ -46,6 +46,6 @@ std::map<RegionId, std::vector<StridedBytes>> bytes_by_space(const ViewDocument&
 std::string view_place(size_t index, const View& view);
 
 inline constexpr uint64_t kViewPiecesMax = uint64_t{1} << 22;   // pages of all views together
-inline constexpr uint64_t kOverlapWorkMax = uint64_t{1} << 21;  // sets unrolled while looking for shared bytes
+inline constexpr uint64_t kOverlapWorkMax = uint64_t{1} << 24;  // steps of looking for shared bytes
 
 }  // namespace crossdock

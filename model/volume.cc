@@ -1,7 +1,5 @@
 #include "model/volume.h"
 
-#include "model/schema_rules.h"
-
 namespace crossdock {
 namespace {
 
@@ -28,8 +26,7 @@ CacheVolume volume_of(const CacheSchema& schema) {
   return total;
 }
 
-CacheVolume volume_of(const CacheSchema& schema, const std::vector<Ownership>& owns) {
-  const LayerIndex index(schema);
+CacheVolume volume_of(const CacheSchema& schema, const LayerIndex& index, const std::vector<Ownership>& owns) {
   CacheVolume total;
   for (const Ownership& ownership : owns)
     index.for_each_piece(ownership.layers, [&](Range layers, size_t group) {

@@ -6,6 +6,7 @@
 
 #include "model/cache_schema.h"
 #include "model/placement.h"
+#include "model/schema_rules.h"
 
 namespace crossdock {
 
@@ -21,7 +22,8 @@ struct CacheVolume {
 };
 
 CacheVolume volume_of(const CacheSchema& schema);
-// Of what the ownerships hold; a share of the tokens counts as that share (all, for stated intervals).
-CacheVolume volume_of(const CacheSchema& schema, const std::vector<Ownership>& owns);
+// Of what the ownerships hold, with the schema's index; a share of the tokens counts as that share (all, for stated
+// intervals).
+CacheVolume volume_of(const CacheSchema& schema, const LayerIndex& index, const std::vector<Ownership>& owns);
 
 }  // namespace crossdock

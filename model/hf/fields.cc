@@ -4,11 +4,13 @@
 
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace crossdock {
 
 std::string shown_text(std::string_view text) {
   constexpr size_t kShownBytesMax = 60;
-  return std::string(text.substr(0, kShownBytesMax)) + (text.size() > kShownBytesMax ? "..." : "");
+  return shorten(text, kShownBytesMax);
 }
 
 std::optional<JsonValue> ConfigFields::find(std::string_view name) const {

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/sha256.h"
 #include "model/mooncake/form.h"
 #include "model/mooncake/mooncake.h"

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/sha256.h"
+#include "model/binding_rules.h"
 #include "model/mooncake/form.h"
 #include "model/mooncake/mooncake.h"
 #include "model/text.h"
@@ -119,10 +120,6 @@ class RangeList {
   std::vector<ResolvedRange> ranges_;
 };
 
-std::string label(const RuntimeBinding& binding) {
-  return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
-}
-
 bool check_region(const Region& region, Faults& faults) {
   const auto refuse = [&](std::string message) {
     faults.add(Rule::kForeignForm, fmt::format("region '{}'", region.id.text()), std::move(message));
@@ -191,7 +188,7 @@ std::string content_text(const RuntimeBinding& binding, const std::vector<Resolv
 
 std::optional<BindingForm> to_form(const Valid<RuntimeBinding>& binding, const LayerGroup& group,
                                    const PlacementForm& placement, const SnapshotForm& snapshot, Faults& faults) {
-  faults.set_document(label(*binding));
+  faults.set_document(binding_label(*binding));
   if (!check_binding_form(*binding, faults)) return std::nullopt;
   RangeList list(*binding, group, faults);
   for (const View& view : binding->views)
@@ -210,11 +207,17 @@ std::optional<std::string> write_binding(const Valid<RuntimeBinding>& binding,
                                          const Valid<PlacementManifest>& placement,
                                          const Valid<SnapshotDescriptor>& snapshot, Faults& faults) {
   const uint64_t faults_before = faults.total();
-  faults.set_document(label(*binding));
+  faults.set_document(binding_label(*binding));
   if (binding->placement_digest != digest(placement))
     faults.add(Rule::kBindingIdentity, "placement_digest", "the placement is another one");
   if (binding->snapshot_digest != digest(snapshot))
     faults.add(Rule::kBindingIdentity, "snapshot_digest", "the snapshot is another one");
+  if (binding->tokens != snapshot->tokens)  // they are not written: reading takes the snapshot's
+    faults.add(Rule::kBindingIdentity, "tokens",
+               fmt::format("{} are not the snapshot's {}", range_text(binding->tokens), range_text(snapshot->tokens)));
+  if (binding->resource != placement->resource || binding->resource != snapshot->resource)
+    faults.add(Rule::kBindingIdentity, "resource",
+               fmt::format("'{}' is not that of the placement and the snapshot", binding->resource.text()));
   const std::optional<PlacementForm> placement_form = to_form(placement, faults);
   const std::optional<SnapshotForm> snapshot_form = to_form(snapshot, faults);
   if (faults.total() != faults_before) return std::nullopt;

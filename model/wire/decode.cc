@@ -12,11 +12,9 @@
 namespace crossdock {
 namespace {
 
-constexpr size_t kShownBytesMax = 40;
+constexpr size_t kShownBytesMax = 40;  // of the document's own text in a message
 
-std::string shown(std::string_view text) {
-  return std::string(text.substr(0, kShownBytesMax)) + (text.size() > kShownBytesMax ? "..." : "");
-}
+std::string shown(std::string_view text) { return shorten(text, kShownBytesMax); }
 
 // `minimum`, and a fault, when the value is something else or below it.
 uint64_t read_number(const JsonCursor& cursor, uint64_t minimum) {

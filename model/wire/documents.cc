@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "model/wire/codec.h"
 
 namespace crossdock {
@@ -62,7 +63,7 @@ std::optional<AnyDocument> decode_any(const std::string& schema, const JsonTree&
   bool is_known = false;
   ((found = found ? std::move(found) : decode_if_named<Documents>(schema, tree, faults, is_known)), ...);
   if (!is_known)
-    faults.add(Rule::kSchemaName, "schema", fmt::format("'{}' is not one of {}", schema.substr(0, 60), kKnownSchemas));
+    faults.add(Rule::kSchemaName, "schema", fmt::format("'{}' is not one of {}", shorten(schema, 60), kKnownSchemas));
   return found;
 }
 
@@ -77,7 +78,7 @@ std::optional<Valid<Document>> read_document(std::string_view json, const JsonLi
   if (faults.total() != faults_before) return std::nullopt;
   if (schema == DocumentCodec<Document>::kSchema) return decode_document<Document>(*tree, faults);
   faults.add(Rule::kSchemaName, "schema",
-             fmt::format("'{}' stands where '{}' is needed", schema.substr(0, 60), DocumentCodec<Document>::kSchema));
+             fmt::format("'{}' stands where '{}' is needed", shorten(schema, 60), DocumentCodec<Document>::kSchema));
   return std::nullopt;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+
 namespace crossdock {
 namespace {
 
@@ -13,11 +15,6 @@ using Sax = nlohmann::json_sax<nlohmann::json>;
 constexpr size_t kShownBytesMax = 60;  // of the document's own text in a message
 constexpr size_t kReasonBytesMax = 240;
 
-std::string shown(std::string_view text, size_t bytes_max = kShownBytesMax) {
-  if (text.size() <= bytes_max) return std::string(text);
-  return fmt::format("{}... ({} bytes)", text.substr(0, bytes_max), text.size());
-}
-
 // nlohmann's message without its own prefix: "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
 std::string reason_of(const nlohmann::detail::exception& error) {
   std::string_view message = error.what();
@@ -25,7 +22,7 @@ std::string reason_of(const nlohmann::detail::exception& error) {
     const size_t found = message.find(prefix);
     if (found != std::string_view::npos) message.remove_prefix(found + prefix.size());
   }
-  return shown(message, kReasonBytesMax);
+  return shorten(message, kReasonBytesMax);
 }
 
 }  // namespace
@@ -88,7 +85,7 @@ class JsonTreeBuilder final : public Sax {
         path += fmt::format("[{}]", parent.child_count - 1);
       else
         path += fmt::format("{}{}", path.empty() ? "" : ".",
-                            shown(tree_.text_at(uint64_t{node.key_begin} << 32 | node.key_size)));
+                            shorten(tree_.text_at(uint64_t{node.key_begin} << 32 | node.key_size), kShownBytesMax));
     }
     return path;
   }
@@ -146,7 +143,8 @@ class JsonTreeBuilder final : public Sax {
     if (!std::is_sorted(keys_.begin(), keys_.end())) std::sort(keys_.begin(), keys_.end());
     const auto repeated = std::adjacent_find(keys_.begin(), keys_.end());
     if (repeated == keys_.end()) return true;
-    return refuse(Rule::kFieldRepeated, fmt::format("field '{}' stands there twice", shown(*repeated)));
+    return refuse(Rule::kFieldRepeated,
+                  fmt::format("field '{}' stands there twice", shorten(*repeated, kShownBytesMax)));
   }
 
   JsonTree& tree_;

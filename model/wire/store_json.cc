@@ -65,12 +65,6 @@ ObjectOrder order_of(const std::string& name) {
   return ObjectOrder::kPlhd;  // the reader has refused the name
 }
 
-std::string_view name_of(ObjectOrder order) {
-  for (const ObjectOrderName& known : kObjectOrders)
-    if (known.order == order) return known.name;
-  check_failed("a known object order", __FILE__, __LINE__);
-}
-
 }  // namespace
 
 void DocumentCodec<StoreLayout>::encode(JsonWriter& out, const StoreLayout& layout, bool with_header) {
@@ -78,7 +72,7 @@ void DocumentCodec<StoreLayout>::encode(JsonWriter& out, const StoreLayout& layo
   out.key("cache_schema");
   DocumentCodec<CacheSchema>::encode(out, layout.cache_schema, false);
   out.key("name").string(layout.name);
-  out.key("object_order").string(name_of(layout.object_order));
+  out.key("object_order").string(object_order_name(layout.object_order));
   out.key("page_tokens").number(layout.page_tokens);
   out.key("parts");
   encode_list(out, layout.parts, encode_part);

@@ -584,4 +584,20 @@ TEST_F(Cli, ANulByteDoesNotEndADocument) {
 }
 
 }  // namespace
+// Messages quote what a document holds; quoted text may be cut, and may not be UTF-8 at all.
+TEST_F(Cli, FaultsAboutTextOfAnyKindAreJson) {
+  std::string long_text = "a";
+  for (int i = 0; i < 50; ++i) long_text += "\xc3\xa9";
+  for (const std::string& text :
+       {R"({"schema":")" + long_text + R"(","version":1})",
+        R"({"schema":"crossdock.topology","version":1,")" + long_text + R"(":0})",
+        std::string("{\"schema\":\"crossdock.binding\xff\"}"), std::string("\xff\xfe"),
+        R"({"schema":"crossdock.snapshot","version":1,"cache_schema_digest":")" + long_text + R"("})"}) {
+    write("in.json", text);
+    const Ended result = run({"validate", "--json", "in.json"});
+    EXPECT_EQ(result.exit_code, 2) << text;
+    EXPECT_FALSE(json::parse(result.out, nullptr, false).is_discarded()) << result.out;
+  }
+}
+
 }  // namespace crossdock::testing

@@ -514,7 +514,7 @@ TEST_F(Cli, FaultsBetweenBindingsNameBothFiles) {
       {"views-overlap", [](json&) {}},
       {"instance-endpoint", [](json& d) { d["instance"] = "imposter"; }},
       {"instance-endpoint", [](json& d) { d["regions"][0]["endpoint"] = "10.0.0.2:4711"; }},
-      {"instance-region", [](json& d) { d["regions"][0]["epoch"] = 8; }},
+      {"instance-agreement", [](json& d) { d["regions"][0]["epoch"] = 8; }},
       {"regions-overlap", [](json& d) { move_region(d, "pool-b", 512); }},
   };
   // Of the same instance, and in nobody's way.

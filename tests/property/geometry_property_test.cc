@@ -151,10 +151,12 @@ TEST(StridedOverlap, PackedRowsOfManyPagesNeedNoUnrolling) {
     set.axes.push_back(StridedAxis{2048, 512});
     sets.push_back(set);
   }
-  EXPECT_FALSE(find_overlap(sets, 0).owners);
-  EXPECT_TRUE(find_overlap(sets, 0).complete);
+  constexpr uint64_t kSteps = 16 * 2;  // the cluster once for each axis
+  EXPECT_FALSE(find_overlap(sets, kSteps).owners);
+  EXPECT_TRUE(find_overlap(sets, kSteps).complete);
+  EXPECT_FALSE(find_overlap(sets, kSteps - 1).complete);
   sets[3].base += 64;
-  EXPECT_EQ(find_overlap(sets, 0).owners, (std::pair<size_t, size_t>(3, 4)));
+  EXPECT_EQ(find_overlap(sets, 16 * 3).owners, (std::pair<size_t, size_t>(3, 4)));
 }
 
 TEST(StridedOverlap, StopsAtItsLimit) {
@@ -163,6 +165,20 @@ TEST(StridedOverlap, StopsAtItsLimit) {
   StridedBytes b{.base = 1, .axes = {}, .width = 1, .owner = 1};
   b.axes.push_back(StridedAxis{6, 500'000'000});
   EXPECT_FALSE(find_overlap({a, b}, 1000).complete);
+}
+
+TEST(StridedOverlap, ManyDifferentStridesCostNoMoreThanTheLimit) {
+  // Interleaved, no two strides alike, nothing shared: each axis that is taken off leaves all the others.
+  std::vector<StridedBytes> sets;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    StridedBytes set{.base = 2 * i, .axes = {}, .width = 1, .owner = i};
+    set.axes.push_back(StridedAxis{100'000 + 2 * i, 2});
+    sets.push_back(set);
+  }
+  EXPECT_FALSE(find_overlap(sets, 100'000).complete);
+  const StridedOverlap enough = find_overlap(sets, 10'000'000);
+  EXPECT_TRUE(enough.complete);
+  EXPECT_FALSE(enough.owners);
 }
 
 TokenOwnership draw_ownership(uint64_t size) {
@@ -210,6 +226,8 @@ RC_GTEST_PROP(TokenCover, AgreesWithCountingOwnersTokenByToken, ()) {
   RC_ASSERT(!cover.fault.has_value() == exact);
   if (!cover.fault) return;
   const Range where = cover.fault->tokens;
+  RC_ASSERT(!where.empty());
+  RC_ASSERT(tokens.contains(where));
   const auto owners = std::count_if(ownerships.begin(), ownerships.end(), [&](const TokenOwnership& ownership) {
     return naive_owns_token(ownership, where.begin());
   });

@@ -15,8 +15,9 @@ bool names(const std::vector<ComponentName>& list, const std::string& name) {
   return std::count(list.begin(), list.end(), ComponentName(name)) > 0;
 }
 
-// Replicas of those that own one element: one owner with 0 of 1, or exactly 0..n-1 of n.
-bool complete_replica_set(std::vector<ReplicaOrdinal> replicas) {
+// Replicas of those that own one element: one owner with 0 of 1, or exactly 0..n-1 of n, all different participants.
+bool complete_replica_set(std::vector<ReplicaOrdinal> replicas, const std::set<ParticipantId>& owners) {
+  if (owners.size() != replicas.size()) return false;
   if (replicas.empty()) return false;
   std::sort(replicas.begin(), replicas.end());
   for (size_t i = 0; i < replicas.size(); ++i)
@@ -47,23 +48,26 @@ std::vector<std::string> naive_owners(const PlacementManifest& placement, uint64
   return owners;
 }
 
-bool naive_is_covered(const PlacementManifest& placement, uint64_t token_count) {
+bool naive_is_covered(const PlacementManifest& placement, Range tokens) {
   for (uint64_t dp = 0; dp < placement.topology.sizes.dp; ++dp)
     for (const LayerGroup& group : placement.cache_schema.groups)
       for (const Range layers : group.layers.ranges())
         for (uint64_t layer = layers.begin(); layer < layers.end(); ++layer)
           for (const Component& component : group.components)
             for (uint64_t head = 0; head < component.head_count; ++head)
-              for (uint64_t token = 0; token < token_count; ++token) {
+              for (uint64_t token = tokens.begin(); token < tokens.end(); ++token) {
                 std::vector<ReplicaOrdinal> replicas;
+                std::set<ParticipantId> owners;
                 for (const Part& part : placement.parts) {
                   if (placement.topology.find(part.participant)->rank.dp != dp) continue;
                   for (const Ownership& own : part.owns)
                     if (in(own.layers, layer) && names(own.components, component.name.text()) && in(own.heads, head) &&
-                        naive_owns_token(own.tokens, token))
+                        naive_owns_token(own.tokens, token)) {
                       replicas.push_back(own.replica);
+                      owners.insert(part.participant);
+                    }
                 }
-                if (!complete_replica_set(replicas)) return false;
+                if (!complete_replica_set(replicas, owners)) return false;
               }
   return true;
 }
@@ -79,8 +83,10 @@ std::optional<uint64_t> naive_address(const View& view, const std::vector<PageTa
   for (const PageTable& candidate : tables)
     if (view.pages && candidate.id == view.pages->table) table = &candidate;
   uint64_t before = 0;  // selected tokens since the base
-  for (uint64_t t = table != nullptr ? table->token_begin : view.tokens.begin(); t < token; ++t) before += selects(t);
-  const uint64_t row = before / component.tokens_per_row.value_or(1);
+  const uint64_t unit = component.tokens_per_row.value_or(1);
+  const uint64_t first_row_begin = view.tokens.begin() - view.tokens.begin() % unit;
+  for (uint64_t t = table != nullptr ? table->token_begin : first_row_begin; t < token; ++t) before += selects(t);
+  const uint64_t row = before / unit;
   uint64_t address = view.offset_bytes + (layer - view.layers.begin()) * view.strides.layer +
                      (head - view.heads.begin()) * view.strides.head + (dim - view.dims.begin()) * view.strides.dim;
   if (table == nullptr) return address + row * view.strides.row;

@@ -19,8 +19,11 @@ bool naive_owns_token(const TokenOwnership& tokens, uint64_t token);
 std::vector<std::string> naive_owners(const PlacementManifest& placement, uint64_t dp, uint64_t layer,
                                       const std::string& component, uint64_t head, uint64_t token);
 
-// Whether each element of each DP rank, over tokens [0, token_count), has one owner or a complete declared replica set.
-bool naive_is_covered(const PlacementManifest& placement, uint64_t token_count);
+// Whether each element of each DP rank, over these tokens, has one owner or a complete declared replica set.
+bool naive_is_covered(const PlacementManifest& placement, Range tokens);
+inline bool naive_is_covered(const PlacementManifest& placement, uint64_t token_count) {
+  return naive_is_covered(placement, Range(0, token_count));
+}
 
 // The byte of the first item byte of an element by the formula of model/view.h; empty when the view does not hold it.
 std::optional<uint64_t> naive_address(const View& view, const std::vector<PageTable>& tables,

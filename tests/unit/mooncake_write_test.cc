@@ -74,8 +74,8 @@ TEST(MooncakeWriting, PlacementWithoutAFormIsRefused) {
       {"split ownership",
        [&](Placement& p) {
          first_owns(p).push_back(first_owns(p)[0]);
-         first_owns(p)[0].layers = {Range(0, 1)};
-         first_owns(p)[1].layers = {Range(1, 2)};
+         first_owns(p)[0].components.pop_back();
+         first_owns(p)[1].components.erase(first_owns(p)[1].components.begin());
        }},
       {"heads in two pieces",
        [](Placement& p) {
@@ -85,7 +85,12 @@ TEST(MooncakeWriting, PlacementWithoutAFormIsRefused) {
                is_first ? IntervalSet{Range(0, 1), Range(2, 3)} : IntervalSet{Range(1, 2), Range(3, 4)};
          }
        }},
-      {"some tokens", [&](Placement& p) { first_owns(p)[0].tokens = TokenIntervals{{Range(0, Range::kUnbounded)}}; }},
+      {"some tokens",
+       [&](Placement& p) {
+         first_owns(p).push_back(first_owns(p)[0]);
+         first_owns(p)[0].tokens = TokenIntervals{{Range(0, 5)}};
+         first_owns(p)[1].tokens = TokenIntervals{{Range(5, Range::kUnbounded)}};
+       }},
       {"too many layers to list",
        [&](Placement& p) {
          p.cache_schema.groups[0].layers = {Range(0, uint64_t{1} << 50)};

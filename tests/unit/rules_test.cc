@@ -151,7 +151,7 @@ const std::vector<Broken>& broken_documents() {
       {Rule::kComponentUnknown, "placement 'decode' part 'p0-t0': layers 0-1 have no component 'latent'",
        Kind::kPlacement, [](json& d) { own(d, 0)["components"] = {"latent"}; }},
       {Rule::kComponentUnknown,
-       "view 2 (component key_scale, layers 2-3, tokens [0,10), heads [0,2)): layers 2-3 have no such component",
+       "view 2 (component key_scale, layers 2-3, tokens [0,10), heads [0,2)): layers 2 have no such component",
        Kind::kManifest,
        [](json& d) {
          d["views"][2]["layers"] = {2, 4};
@@ -215,6 +215,21 @@ const std::vector<Broken>& broken_documents() {
        Kind::kPlacement,
        [](json& d) {
          own(d, 0)["replica"] = {{"count", 2}, {"ordinal", 0}};
+       }},
+      {Rule::kReplicaSet,
+       "dp 0: layers 0-1 component key heads [0,1): 'p0-t0' (0 of 2), 'p0-t0' (1 of 2): one participant cannot be two "
+       "replicas",
+       Kind::kPlacement,
+       [](json& d) {
+         own(d, 0)["replica"] = {{"count", 2}, {"ordinal", 0}};
+         d["parts"][0]["owns"].push_back(own(d, 0));
+         own(d, 0, 1)["replica"]["ordinal"] = 1;
+       }},
+      {Rule::kCoverageGap, "heads [0,1): tokens [1001,1002): no owner", Kind::kPlacement,
+       [](json& d) {
+         d["tokens"] = {1000, 2000};
+         own(d, 0)["tokens"] = {{"kind", "cycle"},
+                                {"cycle", {{"block_tokens", 1}, {"cycle_blocks", 2}, {"blocks", {{0, 1}}}}}};
        }},
       {Rule::kSnapshotEmpty, "snapshot of 'kv:request-17': the snapshot has no tokens", Kind::kSnapshot,
        [](json& d) {
@@ -347,6 +362,17 @@ const std::vector<BrokenText>& broken_texts() {
   return table;
 }
 
+// The example's binding and a changed copy of it, in one instance.
+void check_with_twin(const std::function<void(RuntimeBinding&)>& change, Faults& faults) {
+  const Valid<PlacementManifest> placement = example_placement();
+  const BindingContext context(placement);
+  RuntimeBinding changed = *example_binding();
+  change(changed);
+  const Valid<RuntimeBinding> binding = example_binding();
+  const Valid<RuntimeBinding> twin = valid_or_die(changed);
+  check_instances(std::vector<BoundParticipant>{{&binding, &context}, {&twin, &context}}, faults);
+}
+
 // What two documents, or a document of another project, can break.
 const std::vector<BrokenOther>& broken_others() {
   static const std::vector<BrokenOther> table = {
@@ -374,36 +400,29 @@ const std::vector<BrokenOther>& broken_others() {
          binding.page_tables[0].slots.pop_back();
          check_binding(valid_or_die(binding), example_placement(), example_snapshot(), faults);
        }},
-      {Rule::kInstanceRegion, "region 'pool': binding 'move-17' of 'p0-t0' describes it differently",
+      {Rule::kInstanceAgreement, "region 'pool': binding 'move-17' of 'p0-t0' describes it differently",
+       [](Faults& faults) { check_with_twin([](RuntimeBinding& twin) { twin.regions[0].epoch = 8; }, faults); }},
+      {Rule::kInstanceAgreement, "generation 4 of instance 'decode-worker-0', in binding 'move-17' of 'p0-t0' 3",
+       [](Faults& faults) { check_with_twin([](RuntimeBinding& twin) { twin.generation = 4; }, faults); }},
+      {Rule::kInstanceAgreement, "device 'gpu0': binding 'move-17' of 'p0-t0' describes it differently",
+       [](Faults& faults) { check_with_twin([](RuntimeBinding& twin) { twin.devices[0].kind = "host"; }, faults); }},
+      {Rule::kRegionsOverlap, "instance 'decode-worker-0' region 'pool' of binding 'move-17' of 'p0-t0': addresses",
        [](Faults& faults) {
-         const Valid<PlacementManifest> placement = example_placement();
-         const BindingContext context(placement);
-         RuntimeBinding twin = *example_binding();
-         twin.regions[0].epoch = 8;
-         const Valid<RuntimeBinding> a = example_binding();
-         const Valid<RuntimeBinding> b = valid_or_die(twin);
-         check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
+         check_with_twin(
+             [](RuntimeBinding& twin) {
+               twin.regions[0].id = RegionId("pond");
+               for (View& view : twin.views) view.region = RegionId("pond");
+             },
+             faults);
        }},
       {Rule::kViewsOverlap,
        "instance 'decode-worker-0' region 'pool': binding 'move-17' of 'p0-t0' view 0 and binding 'move-17' of "
        "'p0-t0' view 0 share bytes",
-       [](Faults& faults) {
-         const Valid<PlacementManifest> placement = example_placement();
-         const BindingContext context(placement);
-         const Valid<RuntimeBinding> a = example_binding();
-         const Valid<RuntimeBinding> b = example_binding();
-         check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
-       }},
+       [](Faults& faults) { check_with_twin([](RuntimeBinding&) {}, faults); }},
       {Rule::kInstanceEndpoint,
        "endpoint '10.0.0.1:4711' belongs to instance 'imposter', in binding 'move-17' of 'p0-t0' to 'decode-worker-0'",
        [](Faults& faults) {
-         const Valid<PlacementManifest> placement = example_placement();
-         const BindingContext context(placement);
-         RuntimeBinding twin = *example_binding();
-         twin.instance = InstanceId("imposter");
-         const Valid<RuntimeBinding> a = example_binding();
-         const Valid<RuntimeBinding> b = valid_or_die(twin);
-         check_instances(std::vector<BoundParticipant>{{&a, &context}, {&b, &context}}, faults);
+         check_with_twin([](RuntimeBinding& twin) { twin.instance = InstanceId("imposter"); }, faults);
        }},
       {Rule::kConfigArchitecture, "architecture",
        [](Faults& faults) { read_hf_config(R"({"architectures":["NoSuchModel"]})", {}, {}, faults); }},
@@ -452,7 +471,7 @@ const std::vector<BrokenOther>& broken_others() {
                                  {"resource_kind", "kv_cache"},    {"revision", "1"},         {"topology", topology}};
          mooncake::read_placement(placement.dump(), {}, faults);
        }},
-      {Rule::kWorkLimit, "comparing token cycles needs more than 1048576 intervals",
+      {Rule::kWorkLimit, "comparing token ownerships needs more than 1048576 intervals",
        [](Faults& faults) {
          PlacementManifest placement = *example_placement();
          // Two cycles without a common measure below 2^40 tokens.

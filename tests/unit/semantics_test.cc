@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -289,6 +290,38 @@ TEST(Semantics, StagesMayBeEmptyWhenTheModelHasFewerLayers) {
   const PlacementManifest placement = split(attention(2, 1), sizes(1, 4), 2);
   EXPECT_TRUE(naive_is_covered(placement, 1));
   EXPECT_TRUE(placement.parts[0].owns.empty());
+}
+
+TEST(PlacementIdentity, WhatCanBeSaidInSeveralWaysHasOneForm) {
+  const PlacementManifest plain = split(attention(2, 1), sizes(1), 2);
+  const auto identity = [&](auto change) {
+    PlacementManifest placement = plain;
+    change(placement.parts[0].owns);
+    return digest(valid_or_die(placement));
+  };
+  const Sha256Digest wanted = digest(valid_or_die(plain));
+  EXPECT_EQ(identity([](auto& owns) { owns[0].tokens = TokenIntervals{IntervalSet{Range::all()}}; }), wanted);
+  EXPECT_EQ(identity([](auto& owns) { owns[0].tokens = CyclicTokens{3, 4, IntervalSet{Range(0, 4)}}; }), wanted);
+  EXPECT_EQ(identity([](auto& owns) {
+              owns.push_back(owns[0]);
+              owns[0].layers = IntervalSet{Range(1, 2)};
+              owns[1].layers = IntervalSet{Range(0, 1)};
+            }),
+            wanted);
+  // Layers that are named twice are not made one: the placement stays wrong.
+  PlacementManifest twice = plain;
+  twice.parts[0].owns.push_back(twice.parts[0].owns[0]);
+  EXPECT_EQ(broken_rules(twice), (std::vector<Rule>{Rule::kCoverageOverlap, Rule::kCoverageOverlap}));
+}
+
+TEST(BindingIdentity, TheOrderOfViewsIsNoContent) {
+  RuntimeBinding binding = *example_binding();
+  View other = binding.views[0];
+  other.strides.row += 16;  // differs in nothing else
+  binding.views.push_back(other);
+  RuntimeBinding reversed = binding;
+  std::reverse(reversed.views.begin(), reversed.views.end());
+  EXPECT_EQ(digest(valid_or_die(binding)), digest(valid_or_die(reversed)));
 }
 
 TEST(SplitLayers, FollowsTheRuleOfEachEngine) {

@@ -287,6 +287,17 @@ TEST(Views, ARegionInsideALongerOneIsFoundPastItsNeighbours) {
              "addresses [2147483658,2147483668) overlap [2147483647,3221225471) of region 'pool' [regions-overlap]"}));
 }
 
+// A row of four tokens whose first tokens the snapshot does not have.
+TEST(Views, ASnapshotMayBeginWithinARow) {
+  Component scale{ComponentName("key_scale"), "float32", "plain", 4, 1, 1, 4};
+  const LayerGroup group{IntervalSet{Range(0, 1)}, std::nullopt, {scale}};
+  Request request(group, Range(3, 10), 3 * 4);  // the rows of tokens 0-3, 4-7 and 8-11
+  request.add("key_scale", Range(3, 10), 0, {.layer = 0, .row = 4, .head = 0, .dim = 4});
+  EXPECT_EQ(request.faults(), Lines{});
+  request.binding.views[0].tokens = Range(3, 6);
+  EXPECT_EQ(request.faults(), Lines{"tokens [3,6) cut a row of 4 tokens [token-alignment]"});
+}
+
 // Small documents whose naive expansion is huge: each must end at a limit, with its rule.
 TEST(HostileDocuments, PartsThatCrossManyGroupsStopAtTheLimit) {
   PlacementManifest placement = *example_placement();
@@ -311,6 +322,44 @@ TEST(HostileDocuments, PartsThatCrossManyGroupsStopAtTheLimit) {
   Faults layout_faults;
   EXPECT_FALSE(Valid<StoreLayout>::make(layout, layout_faults));
   EXPECT_FALSE(layout_faults.empty());
+}
+
+TEST(HostileDocuments, ManyLayersThatAreUnknownAreToldQuickly) {
+  PlacementManifest placement = *example_placement();
+  std::vector<Range> even;
+  std::vector<Range> odd;
+  for (uint64_t layer = 0; layer < 60'000; layer += 2) {
+    even.push_back(Range(layer, layer + 1));
+    odd.push_back(Range(layer + 1, layer + 2));
+  }
+  placement.cache_schema.groups = {placement.cache_schema.groups[1]};
+  placement.cache_schema.groups[0].layers = IntervalSet::from_ranges(even);
+  for (Part& part : placement.parts) part.owns = {};
+  placement.parts[0].owns = {
+      Ownership{IntervalSet::from_ranges(odd), {ComponentName("key")}, IntervalSet{Range(0, 2)}, AllTokens(), {}}};
+  Faults faults;
+  EXPECT_FALSE(Valid<PlacementManifest>::make(placement, faults));
+  EXPECT_EQ(faults.total(), 30'000u);
+}
+
+TEST(HostileDocuments, TokenIntervalsOverTheLimitStopAtOnce) {
+  PlacementManifest placement = *example_placement();
+  std::vector<Range> tokens;
+  for (uint64_t i = 0; i <= (uint64_t{1} << 20); ++i) tokens.push_back(Range(2 * i, 2 * i + 1));
+  placement.cache_schema.groups = {placement.cache_schema.groups[1]};
+  placement.cache_schema.groups[0].components = {placement.cache_schema.groups[0].components[0]};
+  placement.cache_schema.groups[0].components[0].head_count = 1000;
+  for (Part& part : placement.parts) part.owns = {};
+  Ownership own{
+      IntervalSet{Range(2, 3)}, {ComponentName("key")}, {}, TokenIntervals{IntervalSet::from_ranges(tokens)}, {}};
+  std::vector<Range> heads;
+  for (uint64_t head = 0; head < 1000; head += 2) heads.push_back(Range(head, head + 1));
+  own.heads = IntervalSet::from_ranges(heads);
+  placement.parts[0].owns = {own};
+  Faults faults;
+  EXPECT_FALSE(Valid<PlacementManifest>::make(placement, faults));
+  EXPECT_TRUE(faults.has(Rule::kWorkLimit));
+  EXPECT_LE(faults.total(), 2u);
 }
 
 TEST(HostileDocuments, CyclesOfSingleTokensStopAtTheLimit) {

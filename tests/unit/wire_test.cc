@@ -145,6 +145,14 @@ TEST(Utf8, WhatATerminalWouldActOnIsEscaped) {
   EXPECT_EQ(printable("a\xff\xc3"), "a\\xff\\xc3");
 }
 
+TEST(Utf8, TextIsShortenedBetweenCharacters) {
+  EXPECT_EQ(shorten("abc", 3), "abc");
+  EXPECT_EQ(shorten("abcd", 3), "abc...");
+  EXPECT_EQ(shorten("a\xc3\xa9\xc3\xa9", 2), "a...");
+  EXPECT_EQ(shorten("a\xc3\xa9\xc3\xa9", 3), "a\xc3\xa9...");
+  EXPECT_EQ(shorten("\xf0\x9f\x98\x80", 3), "...");
+}
+
 TEST(Faults, ControlCharactersAreEscapedInLines) {
   Faults faults("placement 'a\x1b[31m'");
   faults.add(Rule::kName, "part '\n'", "x\x7f");
