@@ -191,7 +191,7 @@ void append_bytes(const View& view, const Component& component, const ViewRows& 
       set.width *= set.axes.back().extent;
       set.axes.pop_back();
     }
-    sets.push_back(std::move(set));
+    sets.push_back(set);
   };
   if (rows.per_page == 0) return append(view.offset_bytes + rows.first * view.strides.row, rows.count);
   const uint64_t end = rows.first + rows.count;

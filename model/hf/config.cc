@@ -161,6 +161,7 @@ std::optional<HfModel> read_hf_config(std::string_view json, const HfOptions& op
 
 std::vector<std::string_view> known_hf_architectures() {
   std::vector<std::string_view> names;
+  names.reserve(kArchitectures.size());
   for (const Architecture& architecture : kArchitectures) names.push_back(architecture.name);
   return names;
 }

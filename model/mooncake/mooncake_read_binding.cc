@@ -74,6 +74,7 @@ View read_range(const JsonCursor& cursor, const LayerGroup& group) {
   view.strides.head = reader.number("head_stride_bytes", 1);
   reader.finish();
   if (cursor.faults.total() != faults_before) return view;
+  CHECK(component != nullptr);  // else the field is missing or unknown, and there is a fault
   view.dims = Range(0, component->head_dim);
   view.strides.dim = component->item_bytes;
   check_strides(view, *component, cursor);

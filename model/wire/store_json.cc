@@ -87,6 +87,7 @@ StoreLayout DocumentCodec<StoreLayout>::decode_fields(ObjectReader& in) {
               [&](const JsonCursor& cursor) { layout.cache_schema = decode_embedded<CacheSchema>(cursor); });
   layout.name = in.name("name");
   std::vector<std::string_view> names;
+  names.reserve(kObjectOrders.size());
   for (const ObjectOrderName& known : kObjectOrders) names.push_back(known.name);
   layout.object_order = order_of(in.choice("object_order", names));
   layout.page_tokens = in.number("page_tokens", 1);
