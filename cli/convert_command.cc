@@ -134,12 +134,14 @@ void add_convert_command(CLI::App& app, Outcome& outcome) {
   add_text(*command, "--snapshot", options->snapshot_path, "FILE", "The Crossdock snapshot that a binding belongs to");
   add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
   command->footer(
-      R"(A conversion is exact or it is refused; a document that goes there and back is the same, byte for byte.
+      R"(A conversion is exact or it is refused; a document that goes there and back through files (-o) is the same, byte for
+byte. Snapshots and bindings need the Crossdock documents that they name.
 
 Examples:
   crossdock convert --from mooncake placement.mooncake.json -o placement.json
   crossdock convert --from mooncake snapshot.mooncake.json --placement placement.json -o snapshot.json
-  crossdock convert --to mooncake placement.json -o placement.mooncake.json)");
+  crossdock convert --to mooncake placement.json -o placement.mooncake.json
+  crossdock convert --to mooncake binding.json --placement placement.json --snapshot snapshot.json -o binding.mooncake.json)");
   command->callback([options, &outcome] { outcome.exit_code = run(*options); });
 }
 

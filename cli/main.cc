@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* kVersion = CROSSDOCK_VERSION;
 
-constexpr const char* kFooter = R"(Exit status: 0 done, 1 the operation failed (nothing is lost), 2 bad input or usage.
+constexpr const char* kFooter =
+    R"(Exit status: 0 done, 1 the operation failed (a file that was there is as it was), 2 bad input or usage.
 
 Examples:
   crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 8 --pp 2 -o prefill.json
@@ -62,7 +63,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
 
 int main(int argc, char** argv) {
   using namespace crossdock::cli;
-  CLI::App app("Moves LLM inference state between parallel layouts by manifest.", "crossdock");
+  CLI::App app("Describes, checks and identifies LLM inference state (KV cache) and who owns which part of it.",
+               "crossdock");
   Outcome outcome;
   bool verbose = false;
   app.set_version_flag("--version", std::string("crossdock ") + kVersion);

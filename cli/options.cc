@@ -27,7 +27,8 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, uint64_t& va
       throw CLI::ValidationError(name, fmt::format("'{}' is not an integer from {} to {}", text, minimum, maximum));
     value = *number;
   };
-  return command.add_option_function<std::string>(name, set, help)->type_name("N")->default_str(fmt::to_string(value));
+  const std::string text = value == 0 ? help : fmt::format("{} (default {})", help, value);
+  return command.add_option_function<std::string>(name, set, text)->type_name("N");
 }
 
 CLI::Option* add_numbers(CLI::App& command, const std::string& name, std::vector<uint64_t>& values,
@@ -48,9 +49,8 @@ CLI::Option* add_numbers(CLI::App& command, const std::string& name, std::vector
 CLI::Option* add_text(CLI::App& command, const std::string& name, std::string& value, const std::string& type,
                       const std::string& help) {
   const auto not_empty = [name](const std::string& text) { return text.empty() ? "must not be empty" : std::string(); };
-  CLI::Option* option = command.add_option(name, value, help)->type_name(type)->check(CLI::Validator(not_empty, ""));
-  if (!value.empty()) option->capture_default_str();
-  return option;
+  const std::string text = value.empty() ? help : fmt::format("{} (default {})", help, value);
+  return command.add_option(name, value, text)->type_name(type)->check(CLI::Validator(not_empty, ""));
 }
 
 }  // namespace crossdock::cli

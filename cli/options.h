@@ -12,6 +12,8 @@ class Option;
 
 namespace crossdock::cli {
 
+// The value that stands there is the default and is told in the help; 0 and empty text are not.
+
 // A decimal integer from `minimum` to `maximum`.
 CLI::Option* add_number(CLI::App& command, const std::string& name, uint64_t& value, uint64_t minimum, uint64_t maximum,
                         const std::string& help);

@@ -63,8 +63,8 @@ void add_placement_command(CLI::App& app, Outcome& outcome) {
   PartitionRequest& request = options->request;
   add_model_options(*command, options->source);
   add_number(*command, "--layer-count", options->source.layer_count, 1, UINT64_MAX,
-             "With --schema: how many layers the pipeline splits; the rest (draft layers) go to the last stage")
-      ->default_str("all");
+             "With --schema: how many layers the pipeline splits; the rest (draft layers) go to the last stage "
+             "(default: all)");
   add_number(*command, "--tp", request.tp, 1, kParticipantsMax, "Tensor-parallel size");
   add_number(*command, "--pp", request.pp, 1, kParticipantsMax, "Pipeline-parallel size");
   add_number(*command, "--dp", request.dp, 1, kParticipantsMax, "Data-parallel size: so many complete replicas");
@@ -74,12 +74,12 @@ void add_placement_command(CLI::App& app, Outcome& outcome) {
   add_numbers(*command, "--pp-layers", request.layers_per_stage, "Layers of each stage, instead of the engine's rule");
   add_numbers(*command, "--heads", request.heads_per_rank,
               "Heads of each tensor-parallel rank, instead of equal shares");
-  add_text(*command, "--engine", options->engine, "ENGINE",
-           "Whose rule splits layers that do not divide by --pp: vllm or sglang")
+  add_text(
+      *command, "--engine", options->engine, "ENGINE",
+      "Whose rule gives out layers that do not divide by --pp: vllm (stages before the last) or sglang (last stages)")
       ->check(CLI::IsMember({"vllm", "sglang"}).description(""));
   add_number(*command, "--page-size", options->page_tokens, 1, uint64_t{1} << 32,
-             "State the runtime's page size, in tokens")
-      ->default_str("not stated");
+             "State the runtime's page size, in tokens");
   add_text(*command, "--axis-order", options->axis_order, "ORDER", "With --page-size: nhd (the default) or hnd")
       ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
   add_text(*command, "--name", options->name, "NAME", "Name of the placement (default: that of the output file)");

@@ -15,6 +15,7 @@ namespace {
 struct Options {
   std::vector<std::string> paths;
   bool json = false;
+  bool complete = false;
 };
 
 // A file with what was found out about it.
@@ -22,6 +23,7 @@ struct Checked {
   LoadedDocument loaded;
   std::string unreadable;          // why there is no text; empty: there is
   std::vector<std::string> notes;  // what it was checked against, and what could not be checked
+  bool complete = true;            // everything could be checked
 
   bool valid() const { return unreadable.empty() && loaded.faults.empty(); }
 };
@@ -63,14 +65,19 @@ void check_bindings(std::vector<Checked>& files, Faults& between) {
     if (binding == nullptr) continue;
     const auto* placement = find_digest(placements, (*binding)->placement_digest);
     const auto* snapshot = find_digest(snapshots, (*binding)->snapshot_digest);
-    const auto note = [&](const char* what, const Sha256Digest& named, bool found) {
-      file.notes.push_back(found ? fmt::format("checked against its {}", what)
-                                 : fmt::format("not checked against its {}, sha256:{}, which is not among the files",
-                                               what, named.hex()));
+    const auto missing = [&](const char* what, const Sha256Digest& named) {
+      file.complete = false;
+      file.notes.push_back(fmt::format("NOT checked: {} is not among the files: sha256:{}", what, named.hex()));
     };
-    note("placement", (*binding)->placement_digest, placement != nullptr);
-    if (placement == nullptr) continue;  // nothing can be said about the snapshot without it
-    note("snapshot", (*binding)->snapshot_digest, snapshot != nullptr);
+    if (placement == nullptr) {
+      missing("its views (bytes, strides, ownership) need its placement, which", (*binding)->placement_digest);
+      continue;
+    }
+    file.notes.push_back("checked against its placement");
+    if (snapshot == nullptr)
+      missing("its snapshot, which", (*binding)->snapshot_digest);
+    else
+      file.notes.push_back("checked against its snapshot");
     auto& context = contexts[{(*binding)->placement_digest, snapshot}];
     if (!context) context = std::make_unique<BindingContext>(*placement, snapshot);
     check_binding(*binding, *context, file.loaded.faults);
@@ -119,6 +126,7 @@ void print_json(const std::vector<Checked>& files, const Faults& between) {
   for (const Checked& file : files) {
     const LoadedDocument& loaded = file.loaded;
     out.begin_object();
+    out.key("complete").boolean(file.complete);
     if (loaded.document) out.key("digest").string(digest(*loaded.document).hex());
     out.key("fault_count").number(loaded.faults.total());
     out.key("faults");
@@ -149,23 +157,29 @@ int run(const Options& options) {
   check_bindings(files, between);
   options.json ? print_json(files, between) : print_lines(files, between);
   const bool all_valid = std::all_of(files.begin(), files.end(), [](const Checked& file) { return file.valid(); });
-  return all_valid && between.empty() ? kDone : kBadInput;
+  const bool all_complete = std::all_of(files.begin(), files.end(), [](const Checked& file) { return file.complete; });
+  return all_valid && between.empty() && (all_complete || !options.complete) ? kDone : kBadInput;
 }
 
 }  // namespace
 
 void add_validate_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("validate", "Check documents of any kind, alone and against each other");
+  CLI::App* command =
+      app.add_subcommand("validate", "Check documents of any kind, and bindings against the documents they name");
   const auto options = std::make_shared<Options>();
   command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
+  command->add_flag("--complete", options->complete,
+                    "Exit with 2 when something could not be checked for want of a file");
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
       R"(Each fault is one line: file, document, place, what is wrong with the numbers, and the rule in brackets.
-A binding is also checked against the placement and the snapshot that it names, when they are among the files.
+A binding is also checked against the placement and the snapshot that it names, when they are among the files, and
+against the other bindings of its instance. Without its placement its views are not checked: only that says what an
+item is and who owns it. Documents of other kinds are checked each on its own.
 
 Examples:
   crossdock validate prefill.json decode.json
-  crossdock validate prefill.json snapshot.json binding-*.json --json)");
+  crossdock validate prefill.json snapshot.json binding-*.json --complete --json)");
   command->callback([options, &outcome] { outcome.exit_code = run(*options); });
 }
 

@@ -10,7 +10,8 @@
 namespace crossdock {
 
 inline constexpr uint64_t kPlacementWorkMax = uint64_t{1} << 26;
-// Runs of layers within one group, of all ownerships together; each becomes a claim.
+// Runs of layers within one group times components times stated token intervals, of all ownerships together. Each run
+// becomes a claim.
 inline constexpr uint64_t kPlacementPiecesMax = uint64_t{1} << 23;
 
 // Adds a fault with its coordinates for each gap, overlap and wrong replica set. The other rules of the placement must

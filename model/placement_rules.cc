@@ -37,7 +37,8 @@ class PlacementCheck {
       check_part(part);
       if (piece_count_ > kPlacementPiecesMax) {
         faults_.add(Rule::kWorkLimit, "",
-                    fmt::format("the parts own more than {} pieces of layer groups", kPlacementPiecesMax));
+                    fmt::format("the parts own more than {} pieces of layer groups and their token intervals",
+                                kPlacementPiecesMax));
         return;
       }
     }
@@ -76,8 +77,10 @@ class PlacementCheck {
       const uint64_t faults_before = faults_.total();
       check_ownership_alone(ownership, part);
       if (faults_.total() != faults_before) continue;
+      const auto* intervals = std::get_if<TokenIntervals>(&ownership.tokens);
+      const uint64_t boundaries = intervals == nullptr ? 1 : intervals->tokens.ranges().size();
       index_.for_each_piece(ownership.layers, [&](Range layers, size_t group) {
-        piece_count_ += ownership.components.size();
+        piece_count_ += ownership.components.size() * boundaries;
         if (piece_count_ > kPlacementPiecesMax) return false;
         check_piece(ownership, part, layers, group);
         return true;

@@ -94,7 +94,7 @@ bool check_strides(const View& view, const Component& component, const ViewRows&
       return false;
     }
     span = *next;
-    inside = axis.name;
+    inside = axis.name == "page" ? "pages between the first and the last slot" : axis.name;
   }
   return true;
 }

@@ -71,14 +71,15 @@ std::string JsonCursor::name() const {
 Sha256Digest JsonCursor::digest() const {
   if (!require(JsonKind::kString)) return {};
   if (const auto digest = Sha256Digest::from_hex(value.text())) return *digest;
-  refuse(Rule::kDigestText, fmt::format("'{}' is not 64 lower-case hexadecimal digits", shown(value.text())));
+  refuse(Rule::kDigestText,
+         fmt::format("'{}' is not 64 lower-case hexadecimal digits (and nothing before them)", shown(value.text())));
   return {};
 }
 
 Range JsonCursor::range() const {
   if (!require(JsonKind::kArray)) return {};
   if (value.size() != 2) {
-    refuse(Rule::kIntervals, fmt::format("an interval is [begin,end], not {} values", value.size()));
+    refuse(Rule::kIntervals, fmt::format("one interval [begin,end] stands here, not {} values", value.size()));
     return {};
   }
   std::array<uint64_t, 2> ends = {};

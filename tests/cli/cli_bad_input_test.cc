@@ -425,8 +425,9 @@ std::vector<BadInput> bad_views() {
       {"...page table 'pages': slot 5 holds two pages [page-slots]", kValidate, binding([](json& d) {
          d["page_tables"][0]["slots"] = {5, 0, 5};
        })},
-      {"...placement_digest: 'sha256:12' is not 64 lower-case hexadecimal digits [digest-text]", kValidate,
-       binding([](json& d) { d["placement_digest"] = "sha256:12"; })},
+      {"...placement_digest: 'sha256:12' is not 64 lower-case hexadecimal digits (and nothing before them) "
+       "[digest-text]",
+       kValidate, binding([](json& d) { d["placement_digest"] = "sha256:12"; })},
       {"...the view ends at byte 516, region 'request-17/rest' at 512 [view-bounds]", kValidate,
        manifest([](json& d) { d["views"][3]["offset_bytes"] = 388; })},
       {"...head stride 60 is shorter than the 64 bytes of the dim inside it [view-strides]", kValidate,

@@ -60,7 +60,8 @@ TEST_F(Cli, HelpNamesEveryCommandAndTheExitCodes) {
   const std::string help = output_of({"--help"});
   for (const std::string& command : commands())
     EXPECT_NE(help.find("\n  " + command + " "), std::string::npos) << command;
-  EXPECT_NE(help.find("0 done, 1 the operation failed (nothing is lost), 2 bad input or usage"), std::string::npos);
+  EXPECT_NE(help.find("0 done, 1 the operation failed (a file that was there is as it was), 2 bad input or usage"),
+            std::string::npos);
 }
 
 TEST_F(Cli, HelpOfEveryCommandHasAnExample) {
@@ -387,14 +388,16 @@ TEST_F(Cli, ValidateAsJsonIsOneValue) {
                       {"rule", "snapshot-empty"}};
   const json expected = {{"between_bindings", json::array()},
                          {"files",
-                          {{{"digest", sha256sum("topology.json")},
+                          {{{"complete", true},
+                            {"digest", sha256sum("topology.json")},
                             {"fault_count", 0},
                             {"faults", json::array()},
                             {"notes", json::array()},
                             {"path", "topology.json"},
                             {"schema", "crossdock.topology"},
                             {"valid", true}},
-                           {{"fault_count", 1},
+                           {{"complete", true},
+                            {"fault_count", 1},
                             {"faults", json::array({fault})},
                             {"notes", json::array()},
                             {"path", "broken.json"},
@@ -429,8 +432,9 @@ TEST_F(Cli, ValidateGoesOnAfterAFileThatCannotBeRead) {
   EXPECT_EQ(as_json.err, "");
   const json files = json::parse(as_json.out)["files"];
   ASSERT_EQ(files.size(), 2u);
-  EXPECT_EQ(files[0], json::parse(R"({"fault_count":0,"faults":[],"notes":[],"path":"none.json","valid":false,)"
-                                  R"("unreadable":"cannot open 'none.json': No such file or directory"})"));
+  EXPECT_EQ(files[0],
+            json::parse(R"({"complete":true,"fault_count":0,"faults":[],"notes":[],"path":"none.json","valid":false,)"
+                        R"("unreadable":"cannot open 'none.json': No such file or directory"})"));
   EXPECT_EQ(files[1]["valid"], true);
 }
 
@@ -444,9 +448,10 @@ TEST_F(Cli, ValidateNotesWhatABindingWasCheckedAgainst) {
     return notes;
   };
   const std::string not_placement =
-      "not checked against its placement, sha256:" + sha256sum("placement.json") + ", which is not among the files";
+      "NOT checked: its views (bytes, strides, ownership) need its placement, which is not among the files: sha256:" +
+      sha256sum("placement.json");
   const std::string not_snapshot =
-      "not checked against its snapshot, sha256:" + sha256sum("snapshot.json") + ", which is not among the files";
+      "NOT checked: its snapshot, which is not among the files: sha256:" + sha256sum("snapshot.json");
   EXPECT_TRUE(notes_among({"binding.json", "snapshot.json"}).starts_with(not_placement + "\n"));
   EXPECT_EQ(notes_among({"placement.json", "binding.json"}), "checked against its placement\n" + not_snapshot + "\n");
   EXPECT_EQ(notes_among({"snapshot.json", "binding.json", "placement.json"}),
@@ -455,6 +460,10 @@ TEST_F(Cli, ValidateNotesWhatABindingWasCheckedAgainst) {
   const json file = json::parse(output_of({"validate", "--json", "binding.json", "placement.json"}))["files"][0];
   EXPECT_EQ(file["notes"], json({"checked against its placement", not_snapshot}));
   EXPECT_EQ(file["valid"], true);
+  EXPECT_EQ(file["complete"], false);
+  EXPECT_EQ(run({"validate", "--complete", "binding.json"}).exit_code, 2);
+  EXPECT_EQ(run({"validate", "--complete", "binding.json", "placement.json"}).exit_code, 2);
+  EXPECT_EQ(run({"validate", "--complete", "binding.json", "placement.json", "snapshot.json"}).exit_code, 0);
 }
 
 TEST_F(Cli, ValidateChecksABindingAgainstItsPlacementAndSnapshot) {

@@ -86,8 +86,9 @@ const std::vector<Broken>& broken_documents() {
       {Rule::kName, "tenant: a name must not be empty", Kind::kSnapshot, [](json& d) { d["tenant"] = ""; }},
       {Rule::kName, "tenant: a name of 257 bytes is longer than 256", Kind::kSnapshot,
        [](json& d) { d["tenant"] = std::string(257, 'x'); }},
-      {Rule::kDigestText, "placement_digest: 'sha256:12' is not 64 lower-case hexadecimal digits", Kind::kBinding,
-       [](json& d) { d["placement_digest"] = "sha256:12"; }},
+      {Rule::kDigestText,
+       "placement_digest: 'sha256:12' is not 64 lower-case hexadecimal digits (and nothing before them)",
+       Kind::kBinding, [](json& d) { d["placement_digest"] = "sha256:12"; }},
       {Rule::kIntervals, "parts[0].owns[0].heads[0]: interval [1,0) ends before it begins", Kind::kPlacement,
        [](json& d) {
          own(d, 0)["heads"] = {{1, 0}};
@@ -100,7 +101,7 @@ const std::vector<Broken>& broken_documents() {
        [](json& d) {
          own(d, 0)["layers"] = {{0, 2}, {1, 2}};
        }},
-      {Rule::kIntervals, "tokens: an interval is [begin,end], not 3 values", Kind::kSnapshot,
+      {Rule::kIntervals, "tokens: one interval [begin,end] stands here, not 3 values", Kind::kSnapshot,
        [](json& d) {
          d["tokens"] = {0, 1, 2};
        }},

@@ -312,7 +312,8 @@ TEST(HostileDocuments, PartsThatCrossManyGroupsStopAtTheLimit) {
   placement.parts[0].owns.assign(4000, all);
   Faults faults;
   EXPECT_FALSE(Valid<PlacementManifest>::make(placement, faults));
-  EXPECT_EQ(faults.kept()[0].message, "the parts own more than 8388608 pieces of layer groups");
+  EXPECT_EQ(faults.kept()[0].message,
+            "the parts own more than 8388608 pieces of layer groups and their token intervals");
 
   StoreLayout layout = *example_store_layout();
   layout.cache_schema = schema;
