@@ -24,7 +24,7 @@ Valid<PlacementManifest> placement_of(uint64_t participant_count) {
   request.resource = ResourceId("kv:bench");
   request.revision = RevisionId("1");
   request.tp = 64;
-  request.pp = 8;
+  request.pp = participant_count < 512 ? 4 : 8;
   request.dp = participant_count / (request.tp * request.pp);
   request.layer_count = 128;
   Faults faults;
@@ -107,7 +107,7 @@ void BM_Sha256(benchmark::State& state) {
   count_bytes(state, text);
 }
 
-BENCHMARK(BM_ReadValidateDigest)->RangeMultiplier(2)->Range(512, 16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_ReadValidateDigest)->RangeMultiplier(2)->Range(256, 16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_ParserAlone)->Arg(2048)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Parse)->Arg(2048)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Validate)->RangeMultiplier(2)->Range(512, 16384)->Unit(benchmark::kMillisecond);
