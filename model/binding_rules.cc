@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sorted.h"
 #include "model/text.h"
 #include "model/view_rules.h"
 #include "model/wire/documents.h"
@@ -29,10 +30,8 @@ void check_region(const Region& region, const RuntimeBinding& binding, Faults& f
   const std::string place = fmt::format("region '{}'", region.id.text());
   check_name(region.id.text(), place, "the region's id", faults);
   if (region.endpoint) check_name(*region.endpoint, place, "endpoint", faults);
-  const auto device =
-      std::lower_bound(binding.devices.begin(), binding.devices.end(), region.device,
-                       [](const Device& candidate, const DeviceId& wanted) { return candidate.id < wanted; });
-  if (device == binding.devices.end() || device->id != region.device)
+  const Device* device = find_sorted(binding.devices, &Device::id, region.device);
+  if (device == nullptr)
     faults.add(Rule::kRegionDevice, place, fmt::format("there is no device '{}'", region.device.text()));
   else if (region.bytes > device->registration_bytes_max)
     faults.add(Rule::kRegistrationLimit, place,

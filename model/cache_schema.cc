@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "base/sorted.h"
+
 namespace crossdock {
 namespace {
 
@@ -26,10 +28,7 @@ constexpr std::array kKnownDtypes = {
 }  // namespace
 
 const Component* LayerGroup::find(const ComponentName& name) const {
-  const auto found =
-      std::lower_bound(components.begin(), components.end(), name,
-                       [](const Component& component, const ComponentName& wanted) { return component.name < wanted; });
-  return found != components.end() && found->name == name ? &*found : nullptr;
+  return find_sorted(components, &Component::name, name);
 }
 
 IntervalSet CacheSchema::layers() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/sorted.h"
 #include "model/placement.h"
 #include "model/placement_coverage.h"
 #include "model/schema_rules.h"
@@ -218,9 +219,7 @@ void merge_layers(std::vector<Ownership>& owns) {
 }  // namespace
 
 const Part* PlacementManifest::find_part(const ParticipantId& participant) const {
-  const auto found = std::lower_bound(parts.begin(), parts.end(), participant,
-                                      [](const Part& part, const ParticipantId& id) { return part.participant < id; });
-  return found != parts.end() && found->participant == participant ? &*found : nullptr;
+  return find_sorted(parts, &Part::participant, participant);
 }
 
 void canonicalize(PlacementManifest& placement) {

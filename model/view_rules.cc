@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/sorted.h"
 #include "model/box_cover.h"
 #include "model/schema_rules.h"
 #include "model/text.h"
@@ -19,21 +19,8 @@ namespace {
 
 constexpr uint64_t kBoxesMax = uint64_t{1} << 20;
 
-const PageTable* find_table(const std::vector<PageTable>& tables, const PageTableId& id) {
-  const auto found =
-      std::lower_bound(tables.begin(), tables.end(), id,
-                       [](const PageTable& table, const PageTableId& wanted) { return table.id < wanted; });
-  return found != tables.end() && found->id == id ? &*found : nullptr;
-}
-
-const ByteSpace* find_space(const std::vector<ByteSpace>& spaces, const RegionId& id) {
-  const auto found = std::lower_bound(spaces.begin(), spaces.end(), id,
-                                      [](const ByteSpace& space, const RegionId& wanted) { return space.id < wanted; });
-  return found != spaces.end() && found->id == id ? &*found : nullptr;
-}
-
 const PageTable* table_of(const ViewDocument& document, const View& view) {
-  return view.pages ? find_table(document.page_tables, view.pages->table) : nullptr;
+  return view.pages ? find_sorted(document.page_tables, &PageTable::id, view.pages->table) : nullptr;
 }
 
 void check_page_table(const PageTable& table, Faults& faults) {
@@ -59,7 +46,7 @@ void check_view_alone(const ViewDocument& document, const View& view, const std:
                  fmt::format("blocks {} must be some of the {} blocks of the cycle",
                              range_text(view.cycle->blocks.hull()), view.cycle->cycle_blocks));
   }
-  if (find_space(document.spaces, view.region) == nullptr)
+  if (find_sorted(document.spaces, &ByteSpace::id, view.region) == nullptr)
     faults.add(Rule::kViewRegion, place, fmt::format("there is no region '{}'", view.region.text()));
   if (view.pages && table_of(document, view) == nullptr)
     faults.add(Rule::kViewPages, place, fmt::format("there is no page table '{}'", view.pages->table.text()));
@@ -240,7 +227,7 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
       return;
     }
     coverage.give(i);
-    const ByteSpace* space = find_space(document.spaces, view.region);
+    const ByteSpace* space = find_sorted(document.spaces, &ByteSpace::id, view.region);
     if (check_view_bytes(view, *component, *rows, space->bytes, place, faults))
       append_bytes(view, *component, *rows, i, bytes[view.region]);
   }

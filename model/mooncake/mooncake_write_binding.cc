@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/sha256.h"
+#include "base/sorted.h"
 #include "model/binding_rules.h"
 #include "model/mooncake/form.h"
 #include "model/mooncake/mooncake.h"
@@ -65,10 +66,8 @@ class RangeList {
   }
 
   bool add_pages(const View& view, const ResolvedRange& whole, Checked offset) {
-    const auto table =
-        std::lower_bound(binding_.page_tables.begin(), binding_.page_tables.end(), view.pages->table,
-                         [](const PageTable& candidate, const PageTableId& id) { return candidate.id < id; });
-    CHECK(table != binding_.page_tables.end());  // that there is one is a binding's own rule; what it holds is not
+    const PageTable* table = find_sorted(binding_.page_tables, &PageTable::id, view.pages->table);
+    CHECK(table != nullptr);  // that there is one is a binding's own rule; what it holds is not
     if (view.tokens.begin() < table->token_begin)
       return refuse(fmt::format("page table '{}' begins after tokens {}", table->id.text(), range_text(view.tokens)));
     for (uint64_t token = view.tokens.begin(); token < view.tokens.end();) {
