@@ -60,7 +60,8 @@ void check_addresses(std::vector<AddressRange> ranges, Faults& faults) {
   });
   const AddressRange* furthest = nullptr;  // of those before, the one that ends last
   for (const AddressRange& range : ranges) {
-    if (furthest != nullptr && furthest->region != range.region && furthest->addresses.overlaps(range.addresses))
+    const bool is_same = furthest != nullptr && furthest->region == range.region && furthest->addresses == range.addresses;
+    if (furthest != nullptr && !is_same && furthest->addresses.overlaps(range.addresses))
       faults.add(Rule::kRegionsOverlap, region_text(range),
                  fmt::format("addresses {} overlap {} of {}", range_text(range.addresses),
                              range_text(furthest->addresses), region_text(*furthest)));
@@ -87,7 +88,7 @@ class InstanceCheck {
       faults_.set_document(label(*participant));
       agree_on_generation(binding);
       for (const Device& device : binding.devices) agree(device, "device", devices_, label(*participant));
-      for (const Region& region : binding.regions) agree(region, "region", regions_, label(*participant));
+      for (const Region& region : binding.regions) agree_on_region(region, label(*participant));
       append_addresses(binding, label(*participant), addresses);
     }
     faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
@@ -113,6 +114,21 @@ class InstanceCheck {
                   fmt::format("{} describes it differently", known->second.binding));
   }
 
+  // Ranks of one process may each have a pool of the same name: regions are told apart by name and address.
+  void agree_on_region(const Region& region, const std::string& binding) {
+    const auto [first, is_first] = has_address_.emplace(region.id, Stated<Region>{&region, binding});
+    if (!is_first && first->second.thing->address.has_value() != region.address.has_value()) {
+      faults_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
+                  fmt::format("{} describes it differently", first->second.binding));
+      return;
+    }
+    const auto [known, is_new] =
+        regions_.emplace(std::pair(region.id, region.address), Stated<Region>{&region, binding});
+    if (!is_new && !(*known->second.thing == region))
+      faults_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
+                  fmt::format("{} describes it differently", known->second.binding));
+  }
+
   void agree_on_generation(const RuntimeBinding& binding) {
     const RuntimeBinding& first = **bound_.front()->binding;
     if (binding.generation != first.generation)
@@ -122,7 +138,7 @@ class InstanceCheck {
   }
 
   void check_shared_bytes() {
-    std::map<RegionId, std::vector<StridedBytes>> bytes;
+    std::map<std::pair<RegionId, std::optional<uint64_t>>, std::vector<StridedBytes>> bytes;  // by region and address
     std::vector<std::pair<size_t, std::string>> owners;  // the first owner number of each binding
     size_t first_owner = 0;
     for (const BoundParticipant* participant : bound_) {
@@ -131,7 +147,7 @@ class InstanceCheck {
       for (auto& [id, sets] : bytes_by_space(view_document(binding), participant->context->placement().cache_schema))
         for (StridedBytes& set : sets) {
           set.owner += first_owner;
-          bytes[id].push_back(set);
+          bytes[{id, find_sorted(binding.regions, &Region::id, id)->address}].push_back(set);
         }
       first_owner += binding.views.size();
     }
@@ -141,7 +157,8 @@ class InstanceCheck {
       const auto& [first, text] = *std::prev(after);
       return fmt::format("{} view {}", text, owner - first);
     };
-    for (auto& [id, sets] : bytes) {
+    for (auto& [region, sets] : bytes) {
+      const RegionId& id = region.first;
       const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
       if (!overlap.complete)
         faults_.add(Rule::kWorkLimit, fmt::format("region '{}'", id.text()),
@@ -155,7 +172,8 @@ class InstanceCheck {
   std::span<const BoundParticipant* const> bound_;
   Faults& faults_;
   std::map<DeviceId, Stated<Device>> devices_;
-  std::map<RegionId, Stated<Region>> regions_;
+  std::map<RegionId, Stated<Region>> has_address_;  // the first region of each name
+  std::map<std::pair<RegionId, std::optional<uint64_t>>, Stated<Region>> regions_;
 };
 
 void check_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {

@@ -5,6 +5,38 @@
 namespace crossdock {
 namespace {
 
+void encode_group(JsonWriter& out, const LayerGroup& group) {
+  out.begin_object();
+  out.key("components");
+  encode_list(out, group.components, encode_component);
+  out.key("layers");
+  encode(out, group.layers);
+  out.key("live_tokens");
+  encode_live_tokens(out, group.window_tokens);
+  out.end_object();
+}
+
+std::optional<uint64_t> decode_token_axis(const JsonCursor& cursor) {
+  ObjectReader in(cursor);
+  std::optional<uint64_t> tokens_per_row;
+  const std::string kind = in.choice("kind", {"rows", "state"});
+  if (kind == "rows") tokens_per_row = in.number("tokens_per_row", 1);
+  in.finish();
+  return tokens_per_row;
+}
+
+LayerGroup decode_group(const JsonCursor& cursor) {
+  ObjectReader in(cursor);
+  LayerGroup group;
+  in.required("components", [&](const JsonCursor& list) { group.components = decode_list(list, decode_component); });
+  group.layers = in.interval_set("layers");
+  in.required("live_tokens", [&](const JsonCursor& live) { group.window_tokens = decode_live_tokens(live); });
+  in.finish();
+  return group;
+}
+
+}  // namespace
+
 void encode_component(JsonWriter& out, const Component& component) {
   out.begin_object();
   out.key("dtype").string(component.dtype);
@@ -18,37 +50,6 @@ void encode_component(JsonWriter& out, const Component& component) {
   if (component.tokens_per_row) out.key("tokens_per_row").number(*component.tokens_per_row);
   out.end_object();
   out.end_object();
-}
-
-void encode_group(JsonWriter& out, const LayerGroup& group) {
-  out.begin_object();
-  out.key("components");
-  encode_list(out, group.components, encode_component);
-  out.key("layers");
-  encode(out, group.layers);
-  out.key("live_tokens").begin_object();
-  out.key("kind").string(group.window_tokens ? "window" : "all");
-  if (group.window_tokens) out.key("tokens").number(*group.window_tokens);
-  out.end_object();
-  out.end_object();
-}
-
-std::optional<uint64_t> decode_token_axis(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  std::optional<uint64_t> tokens_per_row;
-  const std::string kind = in.choice("kind", {"rows", "state"});
-  if (kind == "rows") tokens_per_row = in.number("tokens_per_row", 1);
-  in.finish();
-  return tokens_per_row;
-}
-
-std::optional<uint64_t> decode_live_tokens(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  std::optional<uint64_t> window_tokens;
-  const std::string kind = in.choice("kind", {"all", "window"});
-  if (kind == "window") window_tokens = in.number("tokens", 1);
-  in.finish();
-  return window_tokens;
 }
 
 Component decode_component(const JsonCursor& cursor) {
@@ -65,17 +66,21 @@ Component decode_component(const JsonCursor& cursor) {
   return component;
 }
 
-LayerGroup decode_group(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  LayerGroup group;
-  in.required("components", [&](const JsonCursor& list) { group.components = decode_list(list, decode_component); });
-  group.layers = in.interval_set("layers");
-  in.required("live_tokens", [&](const JsonCursor& live) { group.window_tokens = decode_live_tokens(live); });
-  in.finish();
-  return group;
+void encode_live_tokens(JsonWriter& out, const std::optional<uint64_t>& window_tokens) {
+  out.begin_object();
+  out.key("kind").string(window_tokens ? "window" : "all");
+  if (window_tokens) out.key("tokens").number(*window_tokens);
+  out.end_object();
 }
 
-}  // namespace
+std::optional<uint64_t> decode_live_tokens(const JsonCursor& cursor) {
+  ObjectReader in(cursor);
+  std::optional<uint64_t> window_tokens;
+  const std::string kind = in.choice("kind", {"all", "window"});
+  if (kind == "window") window_tokens = in.number("tokens", 1);
+  in.finish();
+  return window_tokens;
+}
 
 void DocumentCodec<CacheSchema>::encode(JsonWriter& out, const CacheSchema& schema, bool with_header) {
   out.begin_object();

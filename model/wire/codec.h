@@ -2,6 +2,10 @@
 // encode() writes the value of a part; decode() reads it, adding faults and returning harmless values where it must.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/binding.h"
@@ -11,6 +15,7 @@
 #include "model/store.h"
 #include "model/topology.h"
 #include "model/wire/decode.h"
+#include "model/wire/documents.h"
 #include "model/wire/json_writer.h"
 
 namespace crossdock {
@@ -46,6 +51,13 @@ Document decode_embedded(const JsonCursor& cursor) {
   return document;
 }
 
+// True when the document's header is right and names this schema; else faults.
+bool check_header(const JsonCursor& cursor, std::string_view schema);
+
+// Reads and validates a document that stands with its header inside another one, and is of a kind that `schemas` names.
+// Empty, and faults are added, when a rule is broken.
+std::optional<AnyDocument> decode_document_of(const JsonCursor& cursor, std::span<const std::string_view> schemas);
+
 // The two header fields, at their places in the sorted order; nothing when `with_header` is false.
 void encode_schema(JsonWriter& out, std::string_view schema, bool with_header);
 void encode_version(JsonWriter& out, bool with_header);
@@ -54,6 +66,13 @@ void encode(JsonWriter& out, Range range);
 void encode(JsonWriter& out, const IntervalSet& set);
 void encode(JsonWriter& out, const std::vector<ComponentName>& names);
 std::vector<ComponentName> decode_component_names(const JsonCursor& cursor);
+
+void encode_component(JsonWriter& out, const Component& component);
+Component decode_component(const JsonCursor& cursor);
+
+// Without a window all tokens live.
+void encode_live_tokens(JsonWriter& out, const std::optional<uint64_t>& window_tokens);
+std::optional<uint64_t> decode_live_tokens(const JsonCursor& cursor);
 
 void encode(JsonWriter& out, const CyclicTokens& cycle);
 CyclicTokens decode_cycle(const JsonCursor& cursor);

@@ -1,6 +1,10 @@
 #include "model/wire/documents.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "base/utf8.h"
 #include "model/wire/codec.h"
@@ -14,81 +18,108 @@ constexpr std::string_view kKnownSchemas =
     "crossdock.binding, crossdock.cache_schema, crossdock.placement, crossdock.snapshot, crossdock.store_layout, "
     "crossdock.store_manifest, crossdock.topology";
 
-// The document inside a tree whose header is known to be right.
-template <class Document>
-std::optional<Valid<Document>> decode_document(const JsonTree& tree, Faults& faults) {
-  const uint64_t faults_before = faults.total();
-  const JsonPath path;
-  const JsonCursor cursor{tree.root(), path, faults};
-  ObjectReader in(cursor);
-  in.string("schema");
-  in.number("version");
-  Document document = DocumentCodec<Document>::decode_fields(in);
-  in.finish();
-  if (faults.total() != faults_before) return std::nullopt;
-  return Valid<Document>::make(std::move(document), faults);
-}
-
 // The schema that the document names; empty text, and faults, when the header is not right.
-std::string read_header(const JsonTree& tree, Faults& faults) {
-  const uint64_t faults_before = faults.total();
-  const JsonPath path;
-  const JsonCursor cursor{tree.root(), path, faults};
+std::string read_header(const JsonCursor& cursor) {
+  const uint64_t faults_before = cursor.faults.total();
   ObjectReader in(cursor);
   std::string schema = in.string("schema");
   const uint64_t version = in.number("version");
-  if (faults.total() != faults_before) return {};
+  if (cursor.faults.total() != faults_before) return {};
   if (version != kVersion) {
-    faults.add(Rule::kSchemaVersion, "version",
-               fmt::format("version {} of '{}' is unknown; this program reads version {}", version, schema, kVersion));
+    cursor.faults.add(
+        Rule::kSchemaVersion, cursor.path.field("version").text(),
+        fmt::format("version {} of '{}' is unknown; this program reads version {}", version, schema, kVersion));
     return {};
   }
   return schema;
 }
 
+void refuse_schema(const JsonCursor& cursor, const std::string& schema, std::string_view why) {
+  cursor.faults.add(Rule::kSchemaName, cursor.path.field("schema").text(),
+                    fmt::format("'{}' {}", shorten(schema, 60), why));
+}
+
+// Whether the header is right and names one of these; else faults.
+bool is_one_of(const JsonCursor& cursor, std::span<const std::string_view> schemas, std::string& schema) {
+  const uint64_t faults_before = cursor.faults.total();
+  schema = read_header(cursor);
+  if (cursor.faults.total() != faults_before) return false;
+  if (std::find(schemas.begin(), schemas.end(), schema) != schemas.end()) return true;
+  refuse_schema(cursor, schema, fmt::format("stands where '{}' is needed", fmt::join(schemas, "' or '")));
+  return false;
+}
+
+// The document whose header is known to be right.
 template <class Document>
-std::optional<AnyDocument> decode_if_named(const std::string& schema, const JsonTree& tree, Faults& faults,
-                                           bool& is_known) {
+std::optional<Valid<Document>> decode_document(const JsonCursor& cursor) {
+  const uint64_t faults_before = cursor.faults.total();
+  ObjectReader in(cursor);
+  in.string("schema");
+  in.number("version");
+  Document document = DocumentCodec<Document>::decode_fields(in);
+  in.finish();
+  if (cursor.faults.total() != faults_before) return std::nullopt;
+  return Valid<Document>::make(std::move(document), cursor.faults);
+}
+
+template <class Document>
+std::optional<AnyDocument> decode_if_named(const std::string& schema, const JsonCursor& cursor, bool& is_known) {
   if (schema != DocumentCodec<Document>::kSchema) return std::nullopt;
   is_known = true;
-  std::optional<Valid<Document>> document = decode_document<Document>(tree, faults);
+  std::optional<Valid<Document>> document = decode_document<Document>(cursor);
   if (!document) return std::nullopt;
   return AnyDocument(std::move(*document));
 }
 
 template <class... Documents>
-std::optional<AnyDocument> decode_any(const std::string& schema, const JsonTree& tree, Faults& faults,
+std::optional<AnyDocument> decode_any(const std::string& schema, const JsonCursor& cursor,
                                       std::variant<Valid<Documents>...>*) {
   std::optional<AnyDocument> found;
   bool is_known = false;
-  ((found = found ? std::move(found) : decode_if_named<Documents>(schema, tree, faults, is_known)), ...);
-  if (!is_known)
-    faults.add(Rule::kSchemaName, "schema", fmt::format("'{}' is not one of {}", shorten(schema, 60), kKnownSchemas));
+  ((found = found ? std::move(found) : decode_if_named<Documents>(schema, cursor, is_known)), ...);
+  if (!is_known) refuse_schema(cursor, schema, fmt::format("is not one of {}", kKnownSchemas));
   return found;
 }
 
+std::optional<AnyDocument> decode_any(const std::string& schema, const JsonCursor& cursor) {
+  return decode_any(schema, cursor, static_cast<AnyDocument*>(nullptr));
+}
+
 }  // namespace
+
+bool check_header(const JsonCursor& cursor, std::string_view schema) {
+  std::string stated;
+  return is_one_of(cursor, std::span(&schema, 1), stated);
+}
+
+std::optional<AnyDocument> decode_document_of(const JsonCursor& cursor, std::span<const std::string_view> schemas) {
+  std::string schema;
+  if (!is_one_of(cursor, schemas, schema)) return std::nullopt;
+  const std::string outer = cursor.faults.document();
+  std::optional<AnyDocument> document = decode_any(schema, cursor);
+  cursor.faults.set_document(outer);  // validation names the inner document
+  return document;
+}
 
 template <class Document>
 std::optional<Valid<Document>> read_document(std::string_view json, const JsonLimits& limits, Faults& faults) {
   const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
   if (!tree) return std::nullopt;
-  const uint64_t faults_before = faults.total();
-  const std::string schema = read_header(*tree, faults);
-  if (faults.total() != faults_before) return std::nullopt;
-  if (schema == DocumentCodec<Document>::kSchema) return decode_document<Document>(*tree, faults);
-  faults.add(Rule::kSchemaName, "schema",
-             fmt::format("'{}' stands where '{}' is needed", shorten(schema, 60), DocumentCodec<Document>::kSchema));
-  return std::nullopt;
+  const JsonPath path;
+  const JsonCursor cursor{tree->root(), path, faults};
+  if (!check_header(cursor, DocumentCodec<Document>::kSchema)) return std::nullopt;
+  return decode_document<Document>(cursor);
 }
 
 std::optional<AnyDocument> read_any_document(std::string_view json, const JsonLimits& limits, Faults& faults) {
   const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
   if (!tree) return std::nullopt;
+  const JsonPath path;
+  const JsonCursor cursor{tree->root(), path, faults};
   const uint64_t faults_before = faults.total();
-  const std::string schema = read_header(*tree, faults);
+  const std::string schema = read_header(cursor);
   if (faults.total() != faults_before) return std::nullopt;
-  return decode_any(schema, *tree, faults, static_cast<AnyDocument*>(nullptr));
+  return decode_any(schema, cursor);
 }
 
 template <class Document>

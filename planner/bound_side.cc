@@ -1,0 +1,256 @@
+#include "planner/bound_side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/sorted.h"
+#include "model/view_geometry.h"
+
+namespace crossdock {
+namespace {
+
+std::vector<const Valid<RuntimeBinding>*> sort_bindings(std::span<const Valid<RuntimeBinding>* const> bindings) {
+  std::vector<const Valid<RuntimeBinding>*> sorted(bindings.begin(), bindings.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Valid<RuntimeBinding>* a, const Valid<RuntimeBinding>* b) {
+    return (*a)->participant < (*b)->participant;
+  });
+  return sorted;
+}
+
+// Bindings of one side of one operation.
+void check_together(std::span<const Valid<RuntimeBinding>* const> sorted, Faults& faults) {
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    const RuntimeBinding& first = **sorted.front();
+    const RuntimeBinding& binding = **sorted[i];
+    const auto differs = [&](std::string message) {
+      faults.set_document(binding_label(binding));
+      faults.add(Rule::kBindingIdentity, "", std::move(message));
+    };
+    if ((*sorted[i - 1])->participant == binding.participant) differs("the participant is bound twice");
+    if (binding.operation != first.operation)
+      differs(fmt::format("belongs to another operation than {}", binding_label(first)));
+    if (binding.snapshot_digest != first.snapshot_digest || binding.tokens != first.tokens)
+      differs(fmt::format("belongs to another snapshot than {}", binding_label(first)));
+  }
+}
+
+bool same_table_shape(const PageTable& a, const PageTable& b) {
+  return a.id == b.id && a.page_tokens == b.page_tokens && a.token_begin == b.token_begin &&
+         a.slots.size() == b.slots.size();
+}
+
+bool same_region_shape(const Region& a, const Region& b) {
+  return a.id == b.id && a.bytes == b.bytes && a.device == b.device && a.address == b.address &&
+         a.endpoint == b.endpoint;
+}
+
+bool same_shape(const RuntimeBinding& a, const RuntimeBinding& b) {
+  return a.participant == b.participant && a.instance == b.instance && a.resource == b.resource &&
+         a.revision == b.revision && a.placement_digest == b.placement_digest && a.tokens == b.tokens &&
+         a.devices == b.devices &&
+         std::equal(a.regions.begin(), a.regions.end(), b.regions.begin(), b.regions.end(), same_region_shape) &&
+         std::equal(a.page_tables.begin(), a.page_tables.end(), b.page_tables.begin(), b.page_tables.end(),
+                    same_table_shape) &&
+         a.views == b.views;
+}
+
+// Bindings of one instance have one word about its generation and the epoch of each region.
+bool epochs_agree(std::span<const Valid<RuntimeBinding>* const> bindings) {
+  std::map<InstanceId, uint64_t> generations;
+  std::map<std::tuple<InstanceId, RegionId, std::optional<uint64_t>>, uint64_t> epochs;
+  for (const Valid<RuntimeBinding>* binding : bindings) {
+    const RuntimeBinding& bound = **binding;
+    if (generations.emplace(bound.instance, bound.generation).first->second != bound.generation) return false;
+    for (const Region& region : bound.regions)
+      if (epochs.emplace(std::tuple(bound.instance, region.id, region.address), region.epoch).first->second != region.epoch) return false;
+  }
+  return true;
+}
+
+// The highest slot of which a whole page of the view lies within its region; empty when not even slot 0 does.
+std::optional<uint64_t> slot_max(const View& view, const Component& component, uint64_t rows_per_page,
+                                 uint64_t region_bytes) {
+  const Checked reach = Checked(view.offset_bytes) + Checked(view.strides.layer) * (view.layers.size() - 1) +
+                        Checked(view.strides.head) * (view.heads.size() - 1) +
+                        Checked(view.strides.dim) * (view.dims.size() - 1) +
+                        Checked(view.strides.row) * (rows_per_page - 1) + component.item_bytes;
+  const std::optional<uint64_t> bytes = reach.value();
+  if (!bytes || *bytes > region_bytes || view.pages->page_stride_bytes == 0) return std::nullopt;
+  return (region_bytes - *bytes) / view.pages->page_stride_bytes;
+}
+
+const Component& component_of(const View& view, const CacheSchema& schema) {
+  const LayerGroup* group = schema.find_group(view.layers.begin());
+  CHECK(group != nullptr && group->find(view.component) != nullptr);  // rules of a binding
+  return *group->find(view.component);
+}
+
+}  // namespace
+
+std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
+                                         std::span<const Valid<RuntimeBinding>* const> bindings, Faults& faults) {
+  const uint64_t faults_before = faults.total();
+  BoundSide side;
+  side.kind_ = SideKind::kRuntime;
+  side.digest_ = context.placement_digest();
+  side.bindings_ = sort_bindings(bindings);
+  if (side.bindings_.empty()) {
+    faults.add(Rule::kBindingIdentity, "", fmt::format("no binding of placement '{}'", context.placement().name));
+    return std::nullopt;
+  }
+  std::vector<BoundParticipant> bound;
+  for (const Valid<RuntimeBinding>* binding : side.bindings_) {
+    faults.set_document(binding_label(**binding));
+    check_binding(*binding, context, faults);
+    bound.push_back(BoundParticipant{binding, &context});
+  }
+  check_together(side.bindings_, faults);
+  if (faults.total() != faults_before) return std::nullopt;
+  check_instances(bound, faults);
+  if (faults.total() != faults_before) return std::nullopt;
+
+  const RuntimeBinding& first = **side.bindings_.front();
+  side.tokens_ = first.tokens;
+  side.snapshot_digest_ = first.snapshot_digest;
+  side.number_regions();
+  side.note_pages(context.placement().cache_schema);
+  return side;
+}
+
+void BoundSide::note_pages(const CacheSchema& schema) {
+  std::map<std::tuple<size_t, size_t, uint64_t, uint64_t>, uint64_t> uses;
+  std::map<uint32_t, std::set<std::pair<size_t, size_t>>> tables_of;  // by region
+  std::map<uint32_t, std::set<uint64_t>> strides_of;
+  std::set<uint32_t> plain;
+  for (size_t end = 0; end < ends_.size(); ++end) {
+    const std::vector<View>& views = *ends_[end].views;
+    for (size_t i = 0; i < views.size(); ++i) {
+      const View& view = views[i];
+      const uint32_t region = ends_[end].view_regions[i];
+      if (!view.pages) {
+        plain.insert(region);
+        continue;
+      }
+      const Component& component = component_of(view, schema);
+      const PageTable* table = find_sorted(*ends_[end].page_tables, &PageTable::id, view.pages->table);
+      Faults none;
+      const std::optional<ViewRows> rows = resolve_rows(view, component, table, tokens_, "", none);
+      CHECK(rows.has_value());
+      const std::optional<uint64_t> highest = slot_max(view, component, rows->per_page, regions_[region].bytes);
+      if (!highest) {
+        may_rebind_ = false;
+        return;
+      }
+      const size_t number = static_cast<size_t>(table - ends_[end].page_tables->data());
+      const auto [use, is_new] =
+          uses.try_emplace(std::tuple(end, number, rows->first_page(), rows->last_page()), *highest);
+      if (!is_new) use->second = std::min(use->second, *highest);
+      tables_of[region].insert({end, number});
+      strides_of[region].insert(view.pages->page_stride_bytes);
+    }
+  }
+  for (const auto& [key, highest] : uses)
+    paged_uses_.push_back(
+        PagedUse{std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), highest});
+  std::set<TableSet> sets;
+  for (const auto& [region, tables] : tables_of) {
+    if (plain.contains(region) || strides_of[region].size() > 1) may_rebind_ = false;
+    if (tables.size() > 1) sets.insert(TableSet(tables.begin(), tables.end()));
+  }
+  shared_tables_.assign(sets.begin(), sets.end());
+}
+
+bool BoundSide::slots_fit(std::span<const Valid<RuntimeBinding>* const> sorted) const {
+  for (const PagedUse& use : paged_uses_) {
+    const std::vector<uint64_t>& slots = (*sorted[use.end])->page_tables[use.table].slots;
+    const auto begin = slots.begin() + static_cast<ptrdiff_t>(use.first_page);
+    if (*std::max_element(begin, slots.begin() + static_cast<ptrdiff_t>(use.last_page) + 1) > use.slot_max)
+      return false;
+  }
+  std::vector<uint64_t> all;
+  for (const TableSet& tables : shared_tables_) {
+    all.clear();
+    for (const auto& [end, table] : tables) {
+      const std::vector<uint64_t>& slots = (*sorted[end])->page_tables[table].slots;
+      all.insert(all.end(), slots.begin(), slots.end());
+    }
+    std::sort(all.begin(), all.end());
+    if (std::adjacent_find(all.begin(), all.end()) != all.end()) return false;
+  }
+  return true;
+}
+
+void BoundSide::number_regions() {
+  regions_.clear();
+  ends_.clear();
+  for (const Valid<RuntimeBinding>* binding : bindings_)
+    for (const Region& region : (*binding)->regions)
+      regions_.push_back(BoundRegion{(*binding)->instance, region.id, region.address, region.epoch, region.bytes});
+  std::sort(regions_.begin(), regions_.end());
+  regions_.erase(std::unique(regions_.begin(), regions_.end()), regions_.end());
+  for (const Valid<RuntimeBinding>* binding : bindings_) {
+    const RuntimeBinding& bound = **binding;
+    std::map<RegionId, uint32_t> numbers;
+    for (const Region& region : bound.regions) {
+      const auto found = std::lower_bound(regions_.begin(), regions_.end(),
+                                          BoundRegion{bound.instance, region.id, region.address, region.epoch, region.bytes});
+      numbers.emplace(region.id, static_cast<uint32_t>(found - regions_.begin()));
+    }
+    BoundEnd end{bound.participant.text(), &bound.views, &bound.page_tables, {}};
+    end.view_regions.reserve(bound.views.size());
+    for (const View& view : bound.views) end.view_regions.push_back(numbers.at(view.region));
+    ends_.push_back(std::move(end));
+  }
+}
+
+BoundSide::BoundSide(const Valid<StoreManifest>& manifest, const Sha256Digest& digest)
+    : kind_(SideKind::kStoreManifest), digest_(digest), tokens_(manifest->snapshot.tokens) {
+  for (const StoredObject& object : manifest->objects)
+    regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
+  BoundEnd end{"", &manifest->views, &manifest->page_tables, {}};
+  for (const View& view : manifest->views)
+    end.view_regions.push_back(static_cast<uint32_t>(
+        find_sorted(manifest->objects, &StoredObject::id, view.region) - manifest->objects.data()));
+  ends_.push_back(std::move(end));
+}
+
+BoundSide::BoundSide(const SnapshotObjects& objects)
+    : kind_(SideKind::kStoreLayout), digest_(objects.layout_digest), tokens_(objects.tokens) {
+  static const std::vector<PageTable> kNoTables;
+  for (const ObjectShape& object : objects.objects)
+    regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
+  BoundEnd end{"", &objects.views, &kNoTables, {}};
+  for (const View& view : objects.views)
+    end.view_regions.push_back(static_cast<uint32_t>(
+        find_sorted(objects.objects, &ObjectShape::id, view.region) - objects.objects.data()));
+  ends_.push_back(std::move(end));
+}
+
+bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings) {
+  if (!may_rebind_ || bindings_.empty() || bindings.size() != bindings_.size()) return false;
+  std::vector<const Valid<RuntimeBinding>*> sorted = sort_bindings(bindings);
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (!same_shape(**bindings_[i], **sorted[i])) return false;
+  Faults none;
+  check_together(sorted, none);
+  if (!none.empty() || !epochs_agree(sorted) || !slots_fit(sorted)) return false;
+  bindings_ = std::move(sorted);
+  snapshot_digest_ = (*bindings_.front())->snapshot_digest;
+  number_regions();
+  return true;
+}
+
+const BoundEnd* BoundSide::find(std::string_view end) const {
+  if (kind_ != SideKind::kRuntime) return &ends_.front();
+  const auto found = std::lower_bound(ends_.begin(), ends_.end(), end,
+                                      [](const BoundEnd& bound, std::string_view wanted) { return bound.end < wanted; });
+  return found != ends_.end() && found->end == end ? &*found : nullptr;
+}
+
+}  // namespace crossdock

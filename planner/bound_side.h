@@ -1,0 +1,100 @@
+// One side of a lowering: where the bytes lie. Runtime bindings, a store manifest and the objects of an upload look
+// alike to the lowering; this is that look.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/sha256.h"
+#include "model/binding.h"
+#include "model/binding_rules.h"
+#include "model/faults.h"
+#include "model/store.h"
+#include "model/valid.h"
+#include "planner/plan_side.h"
+#include "planner/store_geometry.h"
+
+namespace crossdock {
+
+// A region as steps name it, or an object of a store, whose instance is empty. Within an instance the address tells
+// regions of one name apart.
+struct BoundRegion {
+  InstanceId instance;
+  RegionId id;
+  std::optional<uint64_t> address;
+  uint64_t epoch = 0;
+  uint64_t bytes = 0;
+
+  friend auto operator<=>(const BoundRegion&, const BoundRegion&) = default;
+};
+
+// The views of one end of a plan. In a store all ends share one, without a name.
+struct BoundEnd {
+  std::string_view end;
+  const std::vector<View>* views;
+  const std::vector<PageTable>* page_tables;
+  std::vector<uint32_t> view_regions;  // of each view, a number in the side's regions
+};
+
+// Refers to the documents it was made from, which outlive it.
+class BoundSide {
+ public:
+  // Checks each binding against the placement and, where there is one, the snapshot (model/binding_rules.h), and the
+  // bindings of each instance together. They belong to one operation and one snapshot; a participant has one at most,
+  // and one that has nothing to send or receive may go without.
+  static std::optional<BoundSide> bind(const BindingContext& context,
+                                       std::span<const Valid<RuntimeBinding>* const> bindings, Faults& faults);
+  explicit BoundSide(const Valid<StoreManifest>& manifest, const Sha256Digest& digest);
+  explicit BoundSide(const SnapshotObjects& objects);
+
+  // Takes other bindings of the same participants in which nothing but operation, snapshot, epochs, generation and the
+  // slots of page tables differs, and makes sure that no slot lies past its region or is given out twice there. False,
+  // and nothing is changed, when it cannot tell: bind() has to look again. It is cautious: tables that share slots, and
+  // regions that hold views without pages beside those with, are left to bind(). O(views + pages log pages).
+  bool rebind(std::span<const Valid<RuntimeBinding>* const> bindings);
+
+  SideKind kind() const { return kind_; }
+  const Sha256Digest& digest() const { return digest_; }  // of the placement, manifest or layout
+  Range tokens() const { return tokens_; }                // the snapshot's interval
+  const std::optional<Sha256Digest>& snapshot_digest() const { return snapshot_digest_; }
+  const OperationId* operation() const { return bindings_.empty() ? nullptr : &(*bindings_.front())->operation; }
+  const std::vector<BoundRegion>& regions() const { return regions_; }
+  const std::vector<BoundEnd>& ends() const { return ends_; }
+  // Null when nothing is bound for it. O(log n).
+  const BoundEnd* find(std::string_view end) const;
+
+ private:
+  // Pages of one table that views of one end have in some regions.
+  struct PagedUse {
+    size_t end = 0;
+    size_t table = 0;
+    uint64_t first_page = 0;
+    uint64_t last_page = 0;
+    uint64_t slot_max = 0;  // no further page lies within all of the regions
+
+    friend auto operator<=>(const PagedUse&, const PagedUse&) = default;
+  };
+  using TableSet = std::vector<std::pair<size_t, size_t>>;  // (end, table), sorted
+
+  BoundSide() = default;
+  void number_regions();
+  void note_pages(const CacheSchema& schema);
+  bool slots_fit(std::span<const Valid<RuntimeBinding>* const> sorted) const;
+
+  SideKind kind_ = SideKind::kRuntime;
+  Sha256Digest digest_;
+  Range tokens_;
+  std::optional<Sha256Digest> snapshot_digest_;
+  std::vector<const Valid<RuntimeBinding>*> bindings_;  // sorted by participant; empty for a store
+  std::vector<BoundRegion> regions_;                    // sorted
+  std::vector<BoundEnd> ends_;                          // sorted by end
+  std::vector<PagedUse> paged_uses_;
+  std::vector<TableSet> shared_tables_;  // tables whose pages lie in one region, for each different set of them
+  bool may_rebind_ = true;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,122 @@
+#include "planner/page_runs.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace crossdock {
+namespace {
+
+// Turns tokens into rows, and rows into places.
+class RowWalker {
+ public:
+  RowWalker(const RowMap& map, const PageTable* table, uint64_t tokens_per_row)
+      : map_(map),
+        table_(table),
+        tokens_per_row_(tokens_per_row),
+        rows_per_page_(table == nullptr ? Range::kUnbounded : table->page_tokens / tokens_per_row),
+        before_base_(selected_below(map.base_token)) {}
+
+  Range rows_of(Range tokens) const {
+    const uint64_t begin = selected_below(tokens.begin()) - before_base_;
+    const uint64_t end = selected_below(tokens.end()) - before_base_;
+    return Range(begin / tokens_per_row_, div_round_up(end, tokens_per_row_));
+  }
+  uint64_t rows_left_in_page(uint64_t row) const { return rows_per_page_ - row % rows_per_page_; }
+
+  RowPlace place_of(uint64_t row) const {
+    if (table_ == nullptr) return RowPlace{0, row};
+    const uint64_t slot = table_->slots[row / rows_per_page_];
+    const uint64_t row_in_page = row % rows_per_page_;
+    return map_.pages_touch ? RowPlace{0, slot * rows_per_page_ + row_in_page} : RowPlace{slot, row_in_page};
+  }
+
+ private:
+  uint64_t selected_below(uint64_t token) const { return map_.cycle ? map_.cycle->count_below(token) : token; }
+
+  const RowMap& map_;
+  const PageTable* table_;
+  uint64_t tokens_per_row_;
+  uint64_t rows_per_page_;
+  uint64_t before_base_;
+};
+
+bool follows(RowPlace before, uint64_t rows, RowPlace after) {
+  return before.slot == after.slot && before.row + rows == after.row;
+}
+
+// The step from one place to a later one, when it is one that a run can repeat.
+std::optional<RowPlace> step_between(RowPlace from, RowPlace to) {
+  if (to.slot == from.slot && to.row > from.row) return RowPlace{0, to.row - from.row};
+  if (to.slot == from.slot + 1 && to.row == from.row) return RowPlace{1, 0};
+  return std::nullopt;
+}
+
+RowPlace last_place(RowPlace first, RowPlace step, uint64_t repeat) {
+  return RowPlace{first.slot + step.slot * (repeat - 1), first.row + step.row * (repeat - 1)};
+}
+
+class RunBuilder {
+ public:
+  void add(RowPlace source, RowPlace target, uint64_t rows) {
+    ++result_.piece_count;
+    result_.row_count += rows;
+    if (!result_.runs.empty() && extend(result_.runs.back(), source, target, rows)) return;
+    result_.runs.push_back(PageRun{source, target, rows, 1, {}, {}});
+  }
+  uint64_t piece_count() const { return result_.piece_count; }
+  PageRuns take() { return std::move(result_); }
+
+ private:
+  static bool extend(PageRun& run, RowPlace source, RowPlace target, uint64_t rows) {
+    if (run.repeat == 1 && follows(run.source, run.rows, source) && follows(run.target, run.rows, target)) {
+      run.rows += rows;
+      return true;
+    }
+    if (run.rows != rows) return false;
+    const auto source_step = step_between(last_place(run.source, run.source_step, run.repeat), source);
+    const auto target_step = step_between(last_place(run.target, run.target_step, run.repeat), target);
+    if (!source_step || !target_step) return false;
+    if (run.repeat > 1 && (*source_step != run.source_step || *target_step != run.target_step)) return false;
+    run.source_step = *source_step;
+    run.target_step = *target_step;
+    ++run.repeat;
+    return true;
+  }
+
+  PageRuns result_;
+};
+
+}  // namespace
+
+std::optional<PageRuns> make_page_runs(const RunRequest& request) {
+  TokenSet tokens = request.tokens->within(request.within);
+  std::optional<IntervalSet> stretches = expand_tokens(tokens, request.piece_count_max);
+  if (!stretches) return std::nullopt;
+  // A view may have fewer tokens of a cycle than the edge: those of its own cycle.
+  for (const RowMap* map : {request.source, request.target}) {
+    if (!map->cycle || map->cycle == tokens.cycle || stretches->empty()) continue;
+    const auto own = tokens_within(TokenOwnership(*map->cycle), stretches->hull(), request.piece_count_max);
+    if (!own) return std::nullopt;
+    stretches = stretches->intersect(*own);
+  }
+
+  const RowWalker source(*request.source, request.source_table, request.tokens_per_row);
+  const RowWalker target(*request.target, request.target_table, request.tokens_per_row);
+  RunBuilder builder;
+  for (const Range stretch : stretches->ranges()) {
+    Range from = source.rows_of(stretch);
+    uint64_t to = target.rows_of(stretch).begin();
+    while (!from.empty()) {
+      if (builder.piece_count() == request.piece_count_max) return std::nullopt;
+      const uint64_t rows =
+          std::min({from.size(), source.rows_left_in_page(from.begin()), target.rows_left_in_page(to)});
+      builder.add(source.place_of(from.begin()), target.place_of(to), rows);
+      from = Range(from.begin() + rows, from.end());
+      to += rows;
+    }
+  }
+  return builder.take();
+}
+
+}  // namespace crossdock

@@ -1,0 +1,233 @@
+#include "planner/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/checked.h"
+#include "model/text.h"
+
+namespace crossdock {
+namespace {
+
+// Sorts a list and drops what nobody uses and what stands there twice. new_index[old] is SIZE_MAX for what was dropped.
+template <class Item>
+std::vector<size_t> sort_used(std::vector<Item>& list, const std::vector<bool>& used) {
+  std::vector<size_t> order;
+  order.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i)
+    if (used[i]) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return list[a] < list[b]; });
+  std::vector<size_t> new_index(list.size(), SIZE_MAX);
+  std::vector<Item> sorted;
+  sorted.reserve(order.size());
+  for (const size_t old : order) {
+    if (sorted.empty() || sorted.back() != list[old]) sorted.push_back(std::move(list[old]));
+    new_index[old] = sorted.size() - 1;
+  }
+  list = std::move(sorted);
+  return new_index;
+}
+
+bool indices_fit(const TransferPlan& plan, const Edge& edge) {
+  return edge.target < plan.targets.size() && edge.source < plan.sources.size() && edge.tensor < plan.tensors.size() &&
+         edge.layer_set < plan.layer_sets.size() && edge.token_set < plan.token_sets.size();
+}
+
+std::string edge_place(size_t index) { return fmt::format("edge {}", index); }
+
+template <class Item>
+bool strictly_sorted(const std::vector<Item>& list) {
+  return std::adjacent_find(list.begin(), list.end(), [](const Item& a, const Item& b) { return !(a < b); }) ==
+         list.end();
+}
+
+// The order of tensors, as tuples.
+auto tensor_key(const PlanTensor& tensor) { return std::tie(tensor.layers, tensor.component.name); }
+
+class PlanRules {
+ public:
+  PlanRules(const TransferPlan& plan, Faults& faults) : plan_(plan), faults_(faults), faults_before_(faults.total()) {}
+
+  void run() {
+    check_lists();
+    if (faults_.total() != faults_before_) return;
+    std::vector<bool> source_used(plan_.sources.size());
+    for (size_t i = 0; i < plan_.edges.size() && !faults_.full(); ++i) {
+      if (!indices_fit(plan_, plan_.edges[i])) {
+        faults_.add(Rule::kPlanIndex, edge_place(i), "names an entry that its list does not have");
+        continue;
+      }
+      source_used[plan_.edges[i].source] = true;
+      check_edge(i);
+    }
+    const auto idle = std::find(source_used.begin(), source_used.end(), false);
+    if (idle != source_used.end())
+      faults_.add(Rule::kPlanIndex, "",
+                  fmt::format("source '{}' has no edge",
+                              plan_.sources[static_cast<size_t>(idle - source_used.begin())].text()));
+  }
+
+ private:
+  void check_lists() {
+    if (plan_.targets.empty()) faults_.add(Rule::kPlanParticipant, "targets", "a plan is for at least one target");
+    if (!strictly_sorted(plan_.targets)) faults_.add(Rule::kPlanParticipant, "targets", "a target stands there twice");
+    if (!strictly_sorted(plan_.sources)) faults_.add(Rule::kPlanParticipant, "sources", "a source stands there twice");
+    if (plan_.tokens.empty()) faults_.add(Rule::kPlanEmpty, "tokens", "a plan is about at least one token");
+    if (plan_.snapshot_tokens && plan_.snapshot_tokens->empty())
+      faults_.add(Rule::kSnapshotEmpty, "snapshot_tokens", "a snapshot holds at least one token");
+    for (size_t i = 0; i < plan_.tensors.size() && !faults_.full(); ++i) check_tensor(i);
+    token_facts_.reserve(plan_.token_sets.size());
+    for (size_t i = 0; i < plan_.token_sets.size() && !faults_.full(); ++i) check_token_set(i);
+    checked_within_.resize(plan_.layer_sets.size(), SIZE_MAX);
+  }
+
+  void check_token_set(size_t index) {
+    const TokenSet& set = plan_.token_sets[index];
+    const std::string place = fmt::format("token set {}", index);
+    TokenFacts facts;
+    if (set.cycle) {
+      const CyclicTokens& cycle = *set.cycle;
+      if (cycle.block_tokens == 0 || cycle.blocks.empty() || cycle.blocks.hull().end() > cycle.cycle_blocks) {
+        faults_.add(Rule::kCycleBounds, place,
+                    fmt::format("blocks {} of {} tokens do not fit a cycle of {} blocks", set_text(cycle.blocks),
+                                cycle.block_tokens, cycle.cycle_blocks));
+        return;
+      }
+      facts.inner_boundaries = cycle.block_tokens;
+    }
+    facts.count = set.count();
+    const std::vector<Range>& ranges = set.intervals.ranges();
+    for (size_t i = 1; i < ranges.size(); ++i)
+      facts.inner_boundaries =
+          std::gcd(facts.inner_boundaries, std::gcd(ranges[i - 1].end(), ranges[i].begin()));
+    token_facts_.push_back(facts);
+  }
+
+  void check_tensor(size_t index) {
+    const PlanTensor& tensor = plan_.tensors[index];
+    const std::string place = fmt::format("tensor {}", index);
+    if (tensor.layers.empty()) faults_.add(Rule::kPlanTensor, place, "has no layer");
+    if (index > 0 && !(tensor_key(plan_.tensors[index - 1]) < tensor_key(tensor)))
+      faults_.add(Rule::kPlanTensor, place, "does not follow the one before it by layers and name");
+    const Component& c = tensor.component;
+    if (c.is_state() && tensor.tokens != Range(0, 1))
+      faults_.add(Rule::kStateTokens, place, fmt::format("tokens {} of a state component must be [0,1)", range_text(tensor.tokens)));
+    const bool fits = (Checked(c.head_count) * c.head_dim * c.item_bytes).value().has_value();
+    if (!fits || c.head_count == 0 || c.head_dim == 0 || c.item_bytes == 0 || c.tokens_per_row == uint64_t{0})
+      faults_.add(Rule::kPlanTensor, place,
+                  fmt::format("{} heads x {} x {} bytes is no size of a row", c.head_count, c.head_dim, c.item_bytes));
+  }
+
+  void check_edge(size_t index) {
+    const Edge& edge = plan_.edges[index];
+    const PlanTensor& tensor = plan_.tensors[edge.tensor];
+    const IntervalSet& layers = plan_.layer_sets[edge.layer_set];
+    const Range tokens = plan_.token_sets[edge.token_set].intervals.hull();
+    if (layers.empty() || edge.heads.empty() || token_facts_[edge.token_set].count == 0)
+      faults_.add(Rule::kPlanEdge, edge_place(index), "moves nothing");
+    check_layers(index);
+    if (edge.heads.end() > tensor.component.head_count)
+      faults_.add(Rule::kPlanTensor, edge_place(index),
+                  fmt::format("heads {} end past head count {} (component {})", range_text(edge.heads),
+                              tensor.component.head_count, tensor.component.name.text()));
+    if (!tensor.tokens.contains(tokens))
+      faults_.add(Rule::kPlanTensor, edge_place(index),
+                  fmt::format("tokens {} are not within those of tensor {}, {}", range_text(tokens), edge.tensor,
+                              range_text(tensor.tokens)));
+    check_rows(index);
+    if (index > 0 && plan_.edges[index - 1] == edge)
+      faults_.add(Rule::kPlanEdge, edge_place(index), "stands there twice");
+  }
+
+  void check_layers(size_t index) {
+    const Edge& edge = plan_.edges[index];
+    const IntervalSet& layers = plan_.layer_sets[edge.layer_set];
+    const IntervalSet& allowed = plan_.tensors[edge.tensor].layers;
+    if (checked_within_[edge.layer_set] == edge.tensor) return;
+    work_ += layers.ranges().size() + allowed.ranges().size();
+    if (work_ > kWorkMax) {
+      if (checked_all_) faults_.add(Rule::kPlanLimit, edge_place(index), fmt::format("more than {} steps to check layers", kWorkMax));
+      checked_all_ = false;
+      return;
+    }
+    if (allowed.contains(layers))
+      checked_within_[edge.layer_set] = edge.tensor;
+    else
+      faults_.add(Rule::kPlanTensor, edge_place(index),
+                  fmt::format("layers {} are not within those of tensor {}, {}", set_text(layers), edge.tensor,
+                              set_text(allowed)));
+  }
+
+  // Rows are copied whole: an edge may cut one only where the tensor's tokens begin or end.
+  void check_rows(size_t index) {
+    const Edge& edge = plan_.edges[index];
+    const PlanTensor& tensor = plan_.tensors[edge.tensor];
+    const uint64_t unit = tensor.component.tokens_per_row.value_or(1);
+    if (unit == 1) return;
+    const Range tokens = plan_.token_sets[edge.token_set].intervals.hull();
+    const bool begins_well = tokens.begin() % unit == 0 || tokens.begin() == tensor.tokens.begin();
+    const bool ends_well = tokens.end() % unit == 0 || tokens.end() == tensor.tokens.end();
+    if (!begins_well || !ends_well || token_facts_[edge.token_set].inner_boundaries % unit != 0)
+      faults_.add(Rule::kTokenAlignment, edge_place(index),
+                  fmt::format("tokens within {} cut a row of {} tokens (component {})", range_text(tokens), unit,
+                              tensor.component.name.text()));
+  }
+
+  struct TokenFacts {
+    uint64_t count = 0;
+    uint64_t inner_boundaries = 0;  // the greatest common divisor of all boundaries but the outer two; 0: there are none
+  };
+
+  static constexpr uint64_t kWorkMax = uint64_t{1} << 27;
+
+  const TransferPlan& plan_;
+  Faults& faults_;
+  uint64_t faults_before_;
+  std::vector<TokenFacts> token_facts_;
+  std::vector<size_t> checked_within_;  // for each layer set a tensor that is known to hold it
+  uint64_t work_ = 0;
+  bool checked_all_ = true;
+};
+
+}  // namespace
+
+void canonicalize(TransferPlan& plan) {
+  // With a bad index nothing is brought into order; validate() tells of it.
+  if (!std::all_of(plan.edges.begin(), plan.edges.end(), [&](const Edge& edge) { return indices_fit(plan, edge); }))
+    return;
+  std::vector<bool> layer_set_used(plan.layer_sets.size());
+  std::vector<bool> token_set_used(plan.token_sets.size());
+  for (const Edge& edge : plan.edges) {
+    layer_set_used[edge.layer_set] = true;
+    token_set_used[edge.token_set] = true;
+  }
+  const std::vector<size_t> layer_set = sort_used(plan.layer_sets, layer_set_used);
+  const std::vector<size_t> token_set = sort_used(plan.token_sets, token_set_used);
+  for (Edge& edge : plan.edges) {
+    edge.layer_set = static_cast<uint32_t>(layer_set[edge.layer_set]);
+    edge.token_set = static_cast<uint32_t>(token_set[edge.token_set]);
+  }
+  if (!std::is_sorted(plan.edges.begin(), plan.edges.end())) std::sort(plan.edges.begin(), plan.edges.end());
+}
+
+void validate(const TransferPlan& plan, Faults& faults) { PlanRules(plan, faults).run(); }
+
+uint64_t edge_head_rows(const TransferPlan& plan, const Edge& edge) {
+  const uint64_t rows =
+      plan.token_sets[edge.token_set].row_count(plan.tensors[edge.tensor].component.tokens_per_row.value_or(1));
+  return (Checked(plan.layer_sets[edge.layer_set].count()) * edge.heads.size() * rows)
+      .value()
+      .value_or(Range::kUnbounded);
+}
+
+uint64_t edge_bytes(const TransferPlan& plan, const Edge& edge) {
+  return checked_mul(edge_head_rows(plan, edge), plan.tensors[edge.tensor].component.head_bytes())
+      .value_or(Range::kUnbounded);
+}
+
+}  // namespace crossdock

@@ -1,0 +1,43 @@
+// The tokens of an edge: stated intervals, or those in them that belong to a cycle.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+
+#include "base/interval_set.h"
+#include "base/range.h"
+#include "model/token_ownership.h"
+
+namespace crossdock {
+
+// Token t is a member when it is in `intervals` and, with a cycle, the cycle contains it.
+struct TokenSet {
+  IntervalSet intervals;
+  std::optional<CyclicTokens> cycle;
+
+  // How many tokens; saturates at 2^64 - 1. O(intervals * ranges of blocks).
+  uint64_t count() const;
+  // Those that lie in `tokens` too.
+  TokenSet within(Range tokens) const;
+  // How many rows of `tokens_per_row` tokens they lie in. Rows are cut only where `intervals` begin or end.
+  uint64_t row_count(uint64_t tokens_per_row) const;
+
+  friend bool operator==(const TokenSet&, const TokenSet&) = default;
+  friend auto operator<=>(const TokenSet&, const TokenSet&) = default;
+};
+
+enum class TokenJoin {
+  kNone,     // no token in common
+  kSome,     // `common` holds them
+  kTooMany,  // the two cycles are so incommensurable that their common period has more than `range_count_max` blocks
+};
+
+// What two ownerships have in common within `tokens`. O(intervals + blocks of the common period).
+TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range tokens, uint64_t range_count_max,
+                      TokenSet& common);
+
+// The members as intervals, or empty when there are more than `range_count_max`; nothing is expanded in that case.
+std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_count_max);
+
+}  // namespace crossdock
