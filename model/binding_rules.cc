@@ -176,7 +176,13 @@ class InstanceCheck {
   std::map<std::pair<RegionId, std::optional<uint64_t>>, Stated<Region>> regions_;
 };
 
-void check_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {
+}  // namespace
+
+std::string binding_label(const RuntimeBinding& binding) {
+  return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
+}
+
+void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {
   const auto differs = [&](std::string message) { faults.add(Rule::kBindingIdentity, "", std::move(message)); };
   const PlacementManifest& placement = context.placement();
   if (binding.placement_digest != context.placement_digest())
@@ -208,12 +214,6 @@ void check_identity(const RuntimeBinding& binding, const BindingContext& context
   if (snapshot->cache_schema_digest != context.cache_schema_digest())
     differs(fmt::format("the snapshot's cache schema {} is not that of placement '{}' ({})",
                         snapshot->cache_schema_digest.hex(), placement.name, context.cache_schema_digest().hex()));
-}
-
-}  // namespace
-
-std::string binding_label(const RuntimeBinding& binding) {
-  return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
 }
 
 void canonicalize(RuntimeBinding& binding) {
@@ -271,6 +271,13 @@ BindingContext::BindingContext(const Valid<PlacementManifest>& placement, const 
   if (snapshot != nullptr) snapshot_digest_ = digest(*snapshot);
 }
 
+BindingContext BindingContext::with_snapshot(const Valid<SnapshotDescriptor>& snapshot) const {
+  BindingContext context = *this;
+  context.snapshot_ = &snapshot;
+  context.snapshot_digest_ = digest(snapshot);
+  return context;
+}
+
 Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement) {
   Faults none;
   const auto schema = Valid<CacheSchema>::make(placement->cache_schema, none);
@@ -281,7 +288,7 @@ Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement) {
 void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Faults& faults) {
   faults.set_document(binding_label(*binding));
   const uint64_t faults_before = faults.total();
-  check_identity(*binding, context, faults);
+  check_binding_identity(*binding, context, faults);
   if (faults.total() != faults_before) return;
   const PlacementManifest& placement = context.placement();
   const Part* part = placement.find_part(binding->participant);

@@ -25,6 +25,9 @@ class BindingContext {
   explicit BindingContext(const Valid<PlacementManifest>& placement,
                           const Valid<SnapshotDescriptor>* snapshot = nullptr);
 
+  // The same placement with another snapshot; only the snapshot's identity is computed.
+  BindingContext with_snapshot(const Valid<SnapshotDescriptor>& snapshot) const;
+
   const PlacementManifest& placement() const { return **placement_; }
   const SnapshotDescriptor* snapshot() const { return snapshot_ == nullptr ? nullptr : &**snapshot_; }
   const Sha256Digest& placement_digest() const { return placement_digest_; }
@@ -41,6 +44,9 @@ class BindingContext {
 
 // The identity of a placement's cache schema as a document of its own.
 Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement);
+
+// Only that the binding is about this placement, snapshot and one of its participants.
+void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults);
 
 // Identity, and that the views hold exactly what the participant owns of the snapshot's live tokens.
 void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Faults& faults);

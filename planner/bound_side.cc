@@ -196,15 +196,18 @@ void BoundSide::number_regions() {
   regions_.erase(std::unique(regions_.begin(), regions_.end()), regions_.end());
   for (const Valid<RuntimeBinding>* binding : bindings_) {
     const RuntimeBinding& bound = **binding;
-    std::map<RegionId, uint32_t> numbers;
+    BoundEnd end{bound.participant.text(), &bound.views, &bound.page_tables, {}, {}};
     for (const Region& region : bound.regions) {
-      const auto found = std::lower_bound(regions_.begin(), regions_.end(),
-                                          BoundRegion{bound.instance, region.id, region.address, region.epoch, region.bytes});
-      numbers.emplace(region.id, static_cast<uint32_t>(found - regions_.begin()));
+      const auto found = std::lower_bound(
+          regions_.begin(), regions_.end(),
+          BoundRegion{bound.instance, region.id, region.address, region.epoch, region.bytes});
+      end.regions.push_back(static_cast<uint32_t>(found - regions_.begin()));
     }
-    BoundEnd end{bound.participant.text(), &bound.views, &bound.page_tables, {}};
     end.view_regions.reserve(bound.views.size());
-    for (const View& view : bound.views) end.view_regions.push_back(numbers.at(view.region));
+    for (const View& view : bound.views) {
+      const Region* region = find_sorted(bound.regions, &Region::id, view.region);
+      end.view_regions.push_back(end.regions[static_cast<size_t>(region - bound.regions.data())]);
+    }
     ends_.push_back(std::move(end));
   }
 }
@@ -213,7 +216,7 @@ BoundSide::BoundSide(const Valid<StoreManifest>& manifest, const Sha256Digest& d
     : kind_(SideKind::kStoreManifest), digest_(digest), tokens_(manifest->snapshot.tokens) {
   for (const StoredObject& object : manifest->objects)
     regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
-  BoundEnd end{"", &manifest->views, &manifest->page_tables, {}};
+  BoundEnd end{"", &manifest->views, &manifest->page_tables, {}, {}};
   for (const View& view : manifest->views)
     end.view_regions.push_back(static_cast<uint32_t>(
         find_sorted(manifest->objects, &StoredObject::id, view.region) - manifest->objects.data()));
@@ -225,7 +228,7 @@ BoundSide::BoundSide(const SnapshotObjects& objects)
   static const std::vector<PageTable> kNoTables;
   for (const ObjectShape& object : objects.objects)
     regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
-  BoundEnd end{"", &objects.views, &kNoTables, {}};
+  BoundEnd end{"", &objects.views, &kNoTables, {}, {}};
   for (const View& view : objects.views)
     end.view_regions.push_back(static_cast<uint32_t>(
         find_sorted(objects.objects, &ObjectShape::id, view.region) - objects.objects.data()));
@@ -242,7 +245,14 @@ bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings) {
   if (!none.empty() || !epochs_agree(sorted) || !slots_fit(sorted)) return false;
   bindings_ = std::move(sorted);
   snapshot_digest_ = (*bindings_.front())->snapshot_digest;
-  number_regions();
+  for (size_t i = 0; i < bindings_.size(); ++i) {
+    const RuntimeBinding& bound = **bindings_[i];
+    ends_[i].end = bound.participant.text();
+    ends_[i].views = &bound.views;
+    ends_[i].page_tables = &bound.page_tables;
+    for (size_t region = 0; region < bound.regions.size(); ++region)
+      regions_[ends_[i].regions[region]].epoch = bound.regions[region].epoch;
+  }
   return true;
 }
 

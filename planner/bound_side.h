@@ -38,6 +38,7 @@ struct BoundEnd {
   const std::vector<View>* views;
   const std::vector<PageTable>* page_tables;
   std::vector<uint32_t> view_regions;  // of each view, a number in the side's regions
+  std::vector<uint32_t> regions;       // the same of each region of a binding
 };
 
 // Refers to the documents it was made from, which outlive it.

@@ -104,10 +104,9 @@ class Lowering {
       : plan_(plan), source_(source), target_(target), options_(options), limits_(limits), faults_(faults) {}
 
   std::optional<LoweredPlan> run() {
-    if (!check_sides()) return std::nullopt;
+    if (!check_sides(plan_, source_, target_, faults_)) return std::nullopt;
     result_.source_regions_ = source_.regions();
     result_.target_regions_ = target_.regions();
-    result_.edge_begin_ = {0};
     for (const BoundEnd& end : source_.ends()) source_views_.emplace_back(end, source_views_.size());
     for (const BoundEnd& end : target_.ends()) target_views_.emplace_back(end, target_views_.size());
     for (uint32_t edge = 0; edge < plan_.edges.size(); ++edge) {
@@ -118,6 +117,7 @@ class Lowering {
                                 plan_.edges[edge + 1].target != plan_.edges[edge].target;
       if (last_of_pair) finish_pair(plan_.edges[edge]);
     }
+    result_.patterns_ = std::make_shared<const LoweredPlan::Patterns>(std::move(patterns_));
     for (LoweredPlan::RunList& list : result_.runs_) LoweredPlan::note_shapes(list);
     result_.count_pairs();
     if (result_.counts().bytes > limits_.bytes_max) {
@@ -135,31 +135,6 @@ class Lowering {
         : index(std::make_unique<ViewIndex>(end, static_cast<uint32_t>(number))) {}
     std::unique_ptr<ViewIndex> index;
   };
-
-  bool check_sides() {
-    const uint64_t faults_before = faults_.total();
-    const auto differs = [&](std::string message) { faults_.add(Rule::kPlanIdentity, "", std::move(message)); };
-    if (source_.digest() != plan_.source_digest)
-      differs(fmt::format("the source's bytes are of {}, the plan is of {}", source_.digest().hex(),
-                          plan_.source_digest.hex()));
-    if (target_.digest() != plan_.target_digest)
-      differs(fmt::format("the target's bytes are of {}, the plan is of {}", target_.digest().hex(),
-                          plan_.target_digest.hex()));
-    if (source_.tokens() != target_.tokens())
-      differs(fmt::format("the source holds tokens {}, the target {}", range_text(source_.tokens()),
-                          range_text(target_.tokens())));
-    if (plan_.snapshot_tokens && *plan_.snapshot_tokens != source_.tokens())
-      differs(fmt::format("the plan is about a snapshot of tokens {}, not {}", range_text(*plan_.snapshot_tokens),
-                          range_text(source_.tokens())));
-    if (source_.operation() != nullptr && target_.operation() != nullptr &&
-        *source_.operation() != *target_.operation())
-      differs(fmt::format("the source is bound for operation '{}', the target for '{}'", source_.operation()->text(),
-                          target_.operation()->text()));
-    if (source_.snapshot_digest() && target_.snapshot_digest() &&
-        *source_.snapshot_digest() != *target_.snapshot_digest())
-      differs("source and target are bound for different snapshots");
-    return faults_.total() == faults_before;
-  }
 
   bool is_wanted(const Edge& edge) const {
     return (!options_.source || plan_.sources[edge.source] == *options_.source) &&
@@ -228,7 +203,7 @@ class Lowering {
         find_runs(edge.token_set, within_.intersect(source.view->tokens).intersect(target.view->tokens),
                   component.tokens_per_row.value_or(1), source, target);
     if (!runs || result_.runs_[*runs].runs.row_count == 0) return;
-    if (raw_.size() + result_.patterns_.size() >= limits_.pattern_count_max)
+    if (raw_.size() + patterns_.list.size() >= limits_.pattern_count_max)
       return stop(fmt::format("more than {} patterns", limits_.pattern_count_max));
 
     const View& from = *source.view;
@@ -304,16 +279,16 @@ class Lowering {
     LoweredPair pair;
     pair.source = edge.source;
     pair.target = edge.target;
-    pair.pattern_begin = result_.patterns_.size();
+    pair.pattern_begin = patterns_.list.size();
     join_patterns(raw_, &StepPattern::layer);
     join_patterns(raw_, &StepPattern::component);
     for (RawPattern& raw : raw_) {
-      result_.patterns_.push_back(raw.pattern);
-      result_.joined_.push_back(raw.joined);
-      result_.edges_.insert(result_.edges_.end(), raw.edges.begin(), raw.edges.end());
-      result_.edge_begin_.push_back(result_.edges_.size());
+      patterns_.list.push_back(raw.pattern);
+      patterns_.joined.push_back(raw.joined);
+      patterns_.edges.insert(patterns_.edges.end(), raw.edges.begin(), raw.edges.end());
+      patterns_.edge_begin.push_back(patterns_.edges.size());
     }
-    pair.pattern_end = result_.patterns_.size();
+    pair.pattern_end = patterns_.list.size();
     if (pair.pattern_end > pair.pattern_begin) result_.pairs_.push_back(pair);
     raw_.clear();
   }
@@ -334,6 +309,7 @@ class Lowering {
   const LowerLimits& limits_;
   Faults& faults_;
   LoweredPlan result_;
+  LoweredPlan::Patterns patterns_;
   std::vector<EndViews> source_views_;  // of each bound end
   std::vector<EndViews> target_views_;
   std::map<RowMap, uint32_t> source_maps_;
@@ -407,12 +383,12 @@ void LoweredPlan::count_pairs() {
   for (LoweredPair& pair : pairs_) {
     pair.counts = StepCounts();
     for (size_t i = pair.pattern_begin; i < pair.pattern_end; ++i) {
-      const StepPattern& pattern = patterns_[i];
+      const StepPattern& pattern = patterns_->list[i];
       const RunList& list = runs_[pattern.runs];
       const uint64_t head_rows = list.runs.row_count * pattern.head.extent * pattern.layer.extent * pattern.component.extent;
       pair.counts.head_rows += head_rows;
       pair.counts.bytes += head_rows * pattern.dim.extent * pattern.item_bytes;
-      pair.counts.steps_planned += joined_[i] * list.runs.piece_count;
+      pair.counts.steps_planned += patterns_->joined[i] * list.runs.piece_count;
       pair.counts.steps += list.runs.runs.size();
       for (const auto& [run, count] : list.shapes) pair.counts.ranges += count * shape_of(pattern, run).range_count();
     }
@@ -445,6 +421,31 @@ void LoweredPlan::rebind(const TransferPlan& plan, const BoundSide& source, cons
     note_shapes(list);
   }
   count_pairs();
+}
+
+bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Faults& faults) {
+  const uint64_t faults_before = faults.total();
+  const auto differs = [&](std::string message) { faults.add(Rule::kPlanIdentity, "", std::move(message)); };
+  if (source.digest() != plan.source_digest)
+    differs(fmt::format("the source's bytes are of {}, the plan is of {}", source.digest().hex(),
+                        plan.source_digest.hex()));
+  if (target.digest() != plan.target_digest)
+    differs(fmt::format("the target's bytes are of {}, the plan is of {}", target.digest().hex(),
+                        plan.target_digest.hex()));
+  if (source.tokens() != target.tokens())
+    differs(fmt::format("the source holds tokens {}, the target {}", range_text(source.tokens()),
+                        range_text(target.tokens())));
+  if (plan.snapshot_tokens && *plan.snapshot_tokens != source.tokens())
+    differs(fmt::format("the plan is about a snapshot of tokens {}, not {}", range_text(*plan.snapshot_tokens),
+                        range_text(source.tokens())));
+  if (source.operation() != nullptr && target.operation() != nullptr &&
+      *source.operation() != *target.operation())
+    differs(fmt::format("the source is bound for operation '{}', the target for '{}'", source.operation()->text(),
+                        target.operation()->text()));
+  if (source.snapshot_digest() && target.snapshot_digest() &&
+      *source.snapshot_digest() != *target.snapshot_digest())
+    differs("source and target are bound for different snapshots");
+  return faults.total() == faults_before;
 }
 
 std::optional<LoweredPlan> lower(const TransferPlan& plan, const BoundSide& source, const BoundSide& target,

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -87,11 +88,12 @@ class LoweredPlan {
   const std::vector<BoundRegion>& source_regions() const { return source_regions_; }
   const std::vector<BoundRegion>& target_regions() const { return target_regions_; }
   const std::vector<LoweredPair>& pairs() const { return pairs_; }  // sorted by (target, source)
-  const std::vector<StepPattern>& patterns() const { return patterns_; }
+  const std::vector<StepPattern>& patterns() const { return patterns_->list; }
   const PageRuns& runs(const StepPattern& pattern) const { return runs_[pattern.runs].runs; }
   // The edges whose bytes a pattern moves.
   std::span<const uint32_t> edges(size_t pattern) const {
-    return std::span(edges_).subspan(edge_begin_[pattern], edge_begin_[pattern + 1] - edge_begin_[pattern]);
+    const std::vector<size_t>& begin = patterns_->edge_begin;
+    return std::span(patterns_->edges).subspan(begin[pattern], begin[pattern + 1] - begin[pattern]);
   }
   StepCounts counts() const;
 
@@ -100,7 +102,7 @@ class LoweredPlan {
   template <class Visit>
   void for_each_step(const LoweredPair& pair, Visit visit) const {
     for (size_t i = pair.pattern_begin; i < pair.pattern_end; ++i) {
-      const StepPattern& pattern = patterns_[i];
+      const StepPattern& pattern = patterns_->list[i];
       const PageRun* before = nullptr;
       CopyStep step;
       for (const PageRun& run : runs(pattern).runs) {
@@ -134,6 +136,14 @@ class LoweredPlan {
     std::vector<std::pair<PageRun, uint64_t>> shapes;  // one run of each shape, and how many there are
   };
 
+  // What does not depend on pages; copies of a lowering share it.
+  struct Patterns {
+    std::vector<StepPattern> list;
+    std::vector<uint64_t> joined;  // of each: how many pairs of views it came from
+    std::vector<uint32_t> edges;
+    std::vector<size_t> edge_begin = {0};  // of each, and the end
+  };
+
   static CopyStep shape_of(const StepPattern& pattern, const PageRun& run);
   static void note_shapes(RunList& list);
   void count_pairs();
@@ -141,12 +151,12 @@ class LoweredPlan {
   std::vector<BoundRegion> source_regions_;
   std::vector<BoundRegion> target_regions_;
   std::vector<LoweredPair> pairs_;
-  std::vector<StepPattern> patterns_;
-  std::vector<uint64_t> joined_;  // of each pattern: how many pairs of views it came from
+  std::shared_ptr<const Patterns> patterns_;
   std::vector<RunList> runs_;
-  std::vector<uint32_t> edges_;
-  std::vector<size_t> edge_begin_;  // of each pattern, and the end
 };
+
+// Whether the two sides belong to the plan and to each other; adds faults (plan-identity) when they do not.
+bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Faults& faults);
 
 // Requires that the plan passed verify_plan against the documents that the two sides are of. Faults: plan-identity (a
 // side of another document, operation, snapshot or interval of tokens), plan-participant (an end of an edge is not bound),

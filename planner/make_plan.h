@@ -6,6 +6,7 @@
 // O((S + T + E) log(S + E) + distinct pairs of overlapping layer sets).
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ enum class SourceSelection {
 struct NicGroup {
   std::string name;
   std::vector<PlanEnd> participants;
+
+  friend auto operator<=>(const NicGroup&, const NicGroup&) = default;
 };
 
 struct PlanOptions {
@@ -42,6 +45,8 @@ struct PlanOptions {
   std::vector<PlanEnd> sources;       // take from these only ("explicit"); empty: from all
   SourceSelection selection = SourceSelection::kDeterministic;
   std::vector<NicGroup> nics;
+
+  friend auto operator<=>(const PlanOptions&, const PlanOptions&) = default;
 };
 
 // What the most loaded source NIC sends, in bytes. Tokens without end are weighed as kWeighedTokens of them.

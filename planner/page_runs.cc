@@ -26,9 +26,13 @@ class RowWalker {
 
   RowPlace place_of(uint64_t row) const {
     if (table_ == nullptr) return RowPlace{0, row};
-    const uint64_t slot = table_->slots[row / rows_per_page_];
-    const uint64_t row_in_page = row % rows_per_page_;
-    return map_.pages_touch ? RowPlace{0, slot * rows_per_page_ + row_in_page} : RowPlace{slot, row_in_page};
+    return RowPlace{table_->slots[row / rows_per_page_], row % rows_per_page_};
+  }
+  // Whether `after` is the row that lies behind the `rows` rows from `before` on.
+  bool follows(RowPlace before, uint64_t rows, RowPlace after) const {
+    if (before.slot == after.slot) return before.row + rows == after.row;
+    const uint64_t end = before.row + rows;
+    return map_.pages_touch && end % rows_per_page_ == after.row && before.slot + end / rows_per_page_ == after.slot;
   }
 
  private:
@@ -40,10 +44,6 @@ class RowWalker {
   uint64_t rows_per_page_;
   uint64_t before_base_;
 };
-
-bool follows(RowPlace before, uint64_t rows, RowPlace after) {
-  return before.slot == after.slot && before.row + rows == after.row;
-}
 
 // The step from one place to a later one, when it is one that a run can repeat.
 std::optional<RowPlace> step_between(RowPlace from, RowPlace to) {
@@ -58,6 +58,8 @@ RowPlace last_place(RowPlace first, RowPlace step, uint64_t repeat) {
 
 class RunBuilder {
  public:
+  RunBuilder(const RowWalker& source, const RowWalker& target) : source_(source), target_(target) {}
+
   void add(RowPlace source, RowPlace target, uint64_t rows) {
     ++result_.piece_count;
     result_.row_count += rows;
@@ -68,8 +70,9 @@ class RunBuilder {
   PageRuns take() { return std::move(result_); }
 
  private:
-  static bool extend(PageRun& run, RowPlace source, RowPlace target, uint64_t rows) {
-    if (run.repeat == 1 && follows(run.source, run.rows, source) && follows(run.target, run.rows, target)) {
+  bool extend(PageRun& run, RowPlace source, RowPlace target, uint64_t rows) const {
+    if (run.repeat == 1 && source_.follows(run.source, run.rows, source) &&
+        target_.follows(run.target, run.rows, target)) {
       run.rows += rows;
       return true;
     }
@@ -84,6 +87,8 @@ class RunBuilder {
     return true;
   }
 
+  const RowWalker& source_;
+  const RowWalker& target_;
   PageRuns result_;
 };
 
@@ -103,7 +108,7 @@ std::optional<PageRuns> make_page_runs(const RunRequest& request) {
 
   const RowWalker source(*request.source, request.source_table, request.tokens_per_row);
   const RowWalker target(*request.target, request.target_table, request.tokens_per_row);
-  RunBuilder builder;
+  RunBuilder builder(source, target);
   for (const Range stretch : stretches->ranges()) {
     Range from = source.rows_of(stretch);
     uint64_t to = target.rows_of(stretch).begin();

@@ -24,7 +24,7 @@ struct RowMap {
   friend auto operator<=>(const RowMap&, const RowMap&) = default;
 };
 
-// A place of rows on one side: slot and row within it, or row alone where pages touch or there are none (slot 0).
+// A place of rows on one side: the slot of their page and the row within it; slot 0 where there are no pages.
 struct RowPlace {
   uint64_t slot = 0;
   uint64_t row = 0;
@@ -32,7 +32,7 @@ struct RowPlace {
   friend auto operator<=>(const RowPlace&, const RowPlace&) = default;
 };
 
-// `rows` consecutive rows on both sides, `repeat` times, each time further by the steps: by one slot, or by rows of the
+// `rows` consecutive rows on both sides (past the end of a page, where pages touch), `repeat` times, each time further by the steps: by one slot, or by rows of the
 // same slot. Full pages in neighbouring slots and the blocks of a cycle are one run.
 struct PageRun {
   RowPlace source;

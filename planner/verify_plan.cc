@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "planner/verify_coverage.h"
 #include "planner/verify_faults.h"
 #include "planner/verify_layers.h"
@@ -261,7 +262,6 @@ class PlanCheck {
 
   bool lies_in_one(const Edge& edge, const PlanOwner& owner, std::span<const OwnedLayers> owned, Range tokens) {
     const std::span<const Range> layers = counted_layers(edge);
-    if (layers.empty()) return true;
     const Range layers_hull(layers.front().begin(), layers.back().end());
     const TokenView edge_tokens = view_of(plan_.token_sets[edge.token_set]);
     for (const OwnedLayers& candidate : owned) {
@@ -277,19 +277,19 @@ class PlanCheck {
     return false;
   }
 
-  // The edge's layers, counted through; until the next call. Edges of one layer set mostly have tensors of equal
-  // layers.
+  // The edge's layers, counted through; until the next call. The plan's own rules say that a layer set lies within the
+  // tensor of its edge, and tensors have equal layers or none in common; so it is counted in one way only.
   std::span<const Range> counted_layers(const Edge& edge) {
     const uint32_t map = layer_map_of_[edge.tensor];
     CountedLayers& known = counted_of_[edge.layer_set];
-    if (known.map == map) return std::span(counted_layers_).subspan(known.begin, known.count);
-    std::vector<Range>& list = known.map == kNone ? counted_layers_ : other_counted_layers_;
-    if (known.map != kNone) list.clear();
-    const size_t begin = list.size();
-    work_.spend(layer_maps_[map].for_each_counted(plan_.layer_sets[edge.layer_set],
-                                                  [&](Range layers) { list.push_back(layers); }));
-    if (known.map == kNone) known = CountedLayers{map, begin, list.size() - begin};
-    return std::span(list).subspan(begin);
+    if (known.count == 0) {
+      known = CountedLayers{map, counted_layers_.size(), 0};
+      work_.spend(layer_maps_[map].for_each_counted(plan_.layer_sets[edge.layer_set],
+                                                    [&](Range layers) { counted_layers_.push_back(layers); }));
+      known.count = counted_layers_.size() - known.begin;
+    }
+    CHECK(known.map == map && known.count > 0);
+    return std::span(counted_layers_).subspan(known.begin, known.count);
   }
 
   PlanProof report() {
@@ -320,9 +320,9 @@ class PlanCheck {
   }
 
   struct CountedLayers {
-    uint32_t map = kNone;
+    uint32_t map = 0;
     size_t begin = 0;
-    size_t count = 0;
+    size_t count = 0;  // 0: not counted yet
   };
 
   const TransferPlan& plan_;
@@ -337,9 +337,8 @@ class PlanCheck {
   std::vector<LayerMap> layer_maps_;  // one for each run of tensors with equal layers
   std::vector<uint32_t> layer_map_of_;
   std::vector<uint32_t> tensors_by_name_;
-  std::vector<CountedLayers> counted_of_;  // of each layer set, for the first map that it was needed with
+  std::vector<CountedLayers> counted_of_;  // of each layer set
   std::vector<Range> counted_layers_;
-  std::vector<Range> other_counted_layers_;
   std::vector<OwnedLayers> owned_;
 };
 

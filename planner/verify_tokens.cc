@@ -84,7 +84,7 @@ bool TokenComparison::compare(std::span<const TokenView> required, std::span<con
   return stated_.run([this](Range slab, std::span<const Item> active) {
     if (!work_.spend(active.size())) return false;
     if (std::any_of(active.begin(), active.end(), [](const Item& item) { return item.cycle != nullptr; }))
-      return visit_periods(slab, active);
+      return visit_period(slab, active);
     judge(slab, active);
     return true;
   });
@@ -100,33 +100,21 @@ bool TokenComparison::add(const TokenView& view, uint32_t id, bool given) {
   return true;
 }
 
-template <class Visit>
-void TokenComparison::for_each_stretch(std::span<const Item> active, Visit visit) {
-  visit(gap_);
-  visit(overlap_);
-  for (const Item& item : active)
-    if (item.given) visit(extra_[item.id]);
-}
-
-// A slab in which only cycles change. What is wrong at the end of the first period may go on in the second; what is
-// wrong through all of both is so to the end.
-bool TokenComparison::visit_periods(Range slab, std::span<const Item> active) {
+// A slab in which only cycles change. A first stretch that is not over at the end of a period began before it, or else
+// it would have begun a period earlier; so it is all of the slab.
+bool TokenComparison::visit_period(Range slab, std::span<const Item> active) {
   const std::optional<uint64_t> period = common_period(active);
-  uint64_t at = slab.begin();
-  for (int round = 0; round < 2; ++round) {
-    const bool is_last = !period || slab.end() - at <= *period;
-    const uint64_t end = is_last ? slab.end() : at + *period;
-    if (!unroll(Range(at, end), active)) return false;
-    if (is_last) return true;
-    bool goes_on = false;
-    for_each_stretch(active, [&](const Range& stretch) { goes_on |= !stretch.empty() && stretch.end() == end; });
-    if (!goes_on) return true;
-    at = end;
-  }
-  for_each_stretch(active, [&](Range& stretch) {
-    if (!stretch.empty() && stretch.begin() <= slab.begin() && stretch.end() == at)
+  if (!period || slab.size() <= *period) return unroll(slab, active);
+  const Range window(slab.begin(), slab.begin() + *period);
+  if (!unroll(window, active)) return false;
+  const auto extend_to_end = [&](Range& stretch) {
+    if (!stretch.empty() && stretch.begin() <= slab.begin() && stretch.end() == window.end())
       stretch = Range(stretch.begin(), slab.end());
-  });
+  };
+  extend_to_end(gap_);
+  extend_to_end(overlap_);
+  for (const Item& item : active)
+    if (item.given) extend_to_end(extra_[item.id]);
   return true;
 }
 

@@ -32,7 +32,7 @@ bool surely_equal(const TokenView& required, const TokenView& given);
 bool surely_within(const TokenView& inner, const TokenView& outer);
 
 // Compares exactly, over cycles without end too: where none of the stated intervals begins or ends, everything repeats
-// with the common period of the cycles, so one period decides, and a second tells how far a fault reaches.
+// with the common period of the cycles, and one period decides.
 class TokenComparison {
  public:
   // `range_count_max`: ranges of blocks of one cycle in the common period.
@@ -62,13 +62,10 @@ class TokenComparison {
   };
 
   bool add(const TokenView& view, uint32_t id, bool given);
-  bool visit_periods(Range slab, std::span<const Item> active);
+  bool visit_period(Range slab, std::span<const Item> active);
   bool unroll(Range window, std::span<const Item> active);
   bool add_blocks(Range window, const Item& item);
   void judge(Range tokens, std::span<const Item> active);
-  // Calls visit(Range&) for each stretch that the active items may have made longer.
-  template <class Visit>
-  void for_each_stretch(std::span<const Item> active, Visit visit);
 
   uint64_t range_count_max_;
   WorkMeter& work_;

@@ -1,0 +1,335 @@
+// What plans, proofs and lowerings cost, and how each grows when its size doubles. The names say the work:
+//   Plan, PlanAndProve    all targets of two placements, parsed and with their digests known
+//   Upload, Restore       the same against a store layout
+//   Lower, Steps, Flatten edges and bindings -> lowering -> strided steps -> contiguous byte ranges
+//   Rebind                the same geometry with other pages
+// Counters: edges, steps, ranges and pages of one iteration.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "model/partition.h"
+#include "model/wire/documents.h"
+#include "planner/bound_side.h"
+#include "planner/lower.h"
+#include "planner/make_plan.h"
+#include "planner/store_geometry.h"
+#include "planner/verify_plan.h"
+
+namespace crossdock {
+namespace {
+
+struct Shape {
+  uint64_t layers, heads, tp, pp, dp = 1, cp = 1;
+  friend auto operator<=>(const Shape&, const Shape&) = default;
+};
+
+Valid<PlacementManifest> placement_of(const Shape& shape) {
+  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, shape.layers)}, std::nullopt, {}}}};
+  for (const char* name : {"key", "value"})
+    schema.groups[0].components.push_back(
+        Component{ComponentName(name), "bfloat16", "plain", 2, shape.heads, 128, 1});
+  PartitionRequest request;
+  request.name = "bench";
+  request.resource = ResourceId("kv:bench");
+  request.revision = RevisionId("1");
+  request.tp = shape.tp;
+  request.pp = shape.pp;
+  request.dp = shape.dp;
+  request.cp = shape.cp;
+  request.layer_count = shape.layers;
+  Faults faults;
+  return *partition(*Valid<CacheSchema>::make(schema, faults), request, faults);
+}
+
+struct Pair {
+  explicit Pair(const Shape& from, const Shape& to)
+      : source(placement_of(from)), target(placement_of(to)), source_side(source, digest(source)), target_side(target, digest(target)) {}
+  Valid<PlacementManifest> source, target;
+  PlanSide source_side, target_side;
+
+  Valid<TransferPlan> plan(const PlanOptions& options = {}) const {
+    Faults faults;
+    auto plan = make_plan(source_side, target_side, options, PlanLimits{}, faults);
+    CHECK(plan.has_value());
+    return std::move(*plan);
+  }
+};
+
+const Pair& pair_of(const Shape& from, const Shape& to) {
+  static std::map<std::pair<Shape, Shape>, std::unique_ptr<Pair>> pairs;
+  std::unique_ptr<Pair>& pair = pairs[{from, to}];
+  if (!pair) pair = std::make_unique<Pair>(from, to);
+  return *pair;
+}
+
+void run_plan(benchmark::State& state, const Pair& pair, const PlanOptions& options, bool prove) {
+  size_t edges = 0;
+  for (auto _ : state) {
+    const Valid<TransferPlan> plan = pair.plan(options);
+    edges = plan->edges.size();
+    if (!prove) continue;
+    Faults faults;
+    const PlanProof proof = verify_plan(plan, pair.source_side, pair.target_side, VerifyLimits{}, faults);
+    CHECK(proof.complete && faults.empty());
+  }
+  state.counters["edges"] = static_cast<double>(edges);
+}
+
+// 61 layers, 8 heads, TP8 -> TP4.
+void BM_PlanSmall(benchmark::State& state) { run_plan(state, pair_of({61, 8, 8, 1}, {61, 8, 4, 1}), {}, false); }
+void BM_PlanAndProveSmall(benchmark::State& state) { run_plan(state, pair_of({61, 8, 8, 1}, {61, 8, 4, 1}), {}, true); }
+BENCHMARK(BM_PlanSmall)->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_PlanAndProveSmall)->Unit(benchmark::kMicrosecond);
+
+// 128 layers, 128 heads, TP64 PP8 -> TP32 PP16 at 64; the argument is the source's TP.
+const Pair& large(int64_t tp) {
+  const uint64_t n = static_cast<uint64_t>(tp);
+  return pair_of({128, 128, n, 8}, {128, 128, n / 2, 16});
+}
+void BM_PlanLarge(benchmark::State& state) { run_plan(state, large(state.range(0)), {}, false); }
+void BM_PlanAndProveLarge(benchmark::State& state) { run_plan(state, large(state.range(0)), {}, true); }
+BENCHMARK(BM_PlanLarge)->Arg(32)->Arg(64)->Arg(128)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PlanAndProveLarge)->Arg(32)->Arg(64)->Arg(128)->Unit(benchmark::kMillisecond);
+
+void BM_PlanBalanced(benchmark::State& state) {
+  PlanOptions options;
+  options.selection = SourceSelection::kBalanced;
+  run_plan(state, pair_of({80, 8, 16, 1, 4}, {80, 8, 8, 1, 1}), options, false);
+}
+BENCHMARK(BM_PlanBalanced)->Unit(benchmark::kMicrosecond);
+
+// TP64 x PP8 x DP n on both sides: 512 n participants each; and TP n, all replicas of one latent head... see README.
+void BM_PlanFleet(benchmark::State& state) {
+  const uint64_t dp = static_cast<uint64_t>(state.range(0)) / 512;
+  run_plan(state, pair_of({128, 128, 64, 8, dp}, {128, 128, 32, 16, dp}), {}, false);
+}
+void BM_PlanAndProveFleet(benchmark::State& state) {
+  const uint64_t dp = static_cast<uint64_t>(state.range(0)) / 512;
+  run_plan(state, pair_of({128, 128, 64, 8, dp}, {128, 128, 32, 16, dp}), {}, true);
+}
+BENCHMARK(BM_PlanFleet)->Arg(8192)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PlanAndProveFleet)->Arg(8192)->Arg(16384)->Unit(benchmark::kMillisecond);
+
+struct StorePair {
+  explicit StorePair(const Pair& pair)
+      : layout(make_layout(pair)), side(layout, digest(layout)) {}
+  static Valid<StoreLayout> make_layout(const Pair& pair) {
+    Faults faults;
+    auto layout = layout_of(pair.source, std::nullopt, ObjectOrder::kPlhd, 64, "bench", faults);
+    CHECK(layout.has_value());
+    return std::move(*layout);
+  }
+  Valid<StoreLayout> layout;
+  PlanSide side;
+};
+
+void BM_Upload(benchmark::State& state) {
+  const Pair& pair = large(state.range(0));
+  const StorePair store(pair);
+  size_t edges = 0;
+  for (auto _ : state) {
+    Faults faults;
+    const auto plan = make_plan(pair.source_side, store.side, {}, PlanLimits{}, faults);
+    CHECK(plan.has_value());
+    edges = (*plan)->edges.size();
+  }
+  state.counters["edges"] = static_cast<double>(edges);
+}
+void BM_Restore(benchmark::State& state) {
+  const Pair& pair = large(state.range(0));
+  const StorePair store(pair);
+  size_t edges = 0;
+  for (auto _ : state) {
+    Faults faults;
+    const auto plan = make_plan(store.side, pair.target_side, {}, PlanLimits{}, faults);
+    CHECK(plan.has_value());
+    edges = (*plan)->edges.size();
+  }
+  state.counters["edges"] = static_cast<double>(edges);
+}
+BENCHMARK(BM_Upload)->Arg(32)->Arg(64)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Restore)->Arg(32)->Arg(64)->Unit(benchmark::kMillisecond);
+
+// How one participant keeps its rows: NHD pages at random slots, one region for each layer and component (as engines
+// allocate them), or one region for all layers.
+struct PoolShape {
+  uint64_t tokens, page_tokens;
+  bool region_per_layer;
+  friend auto operator<=>(const PoolShape&, const PoolShape&) = default;
+};
+
+RuntimeBinding binding_of(const Valid<PlacementManifest>& placement, const Sha256Digest& placement_digest,
+                          const Part& part, const PoolShape& shape, uint64_t seed) {
+  RuntimeBinding binding;
+  binding.operation = OperationId("op");
+  binding.resource = placement->resource;
+  binding.revision = placement->revision;
+  binding.participant = part.participant;
+  binding.instance = InstanceId(part.participant.text());
+  binding.placement_digest = placement_digest;
+  binding.tokens = Range(0, shape.tokens);
+  binding.devices = {Device{DeviceId("gpu"), "cuda", uint64_t{1} << 50}};
+  const uint64_t page_count = (shape.tokens + shape.page_tokens - 1) / shape.page_tokens;
+  PageTable table{PageTableId("pages"), shape.page_tokens, 0, {}};
+  for (uint64_t i = 0; i < page_count; ++i) table.slots.push_back(i);
+  Rng(seed).shuffle(table.slots);
+  binding.page_tables = {table};
+  const Ownership& owned = part.owns.front();
+  const Range heads = owned.heads.hull();
+  const uint64_t row = heads.size() * 128 * 2;
+  const uint64_t page = row * shape.page_tokens;
+  const uint64_t layer_bytes = page * page_count;
+  for (const ComponentName& name : owned.components) {
+    if (!shape.region_per_layer) {
+      const RegionId id("pool-" + name.text());
+      binding.regions.push_back(Region{id, 1, layer_bytes * owned.layers.count(), DeviceId("gpu"), {}, {}});
+      binding.views.push_back(View{name, owned.layers.hull(), binding.tokens, {}, heads, Range(0, 128), id, 0,
+                                   ByteStrides{layer_bytes, row, 256, 2}, ViewPages{table.id, page}});
+      continue;
+    }
+    for (uint64_t layer = owned.layers.hull().begin(); layer < owned.layers.hull().end(); ++layer) {
+      const RegionId id(fmt::format("{}-{:03}", name.text(), layer));
+      binding.regions.push_back(Region{id, 1, layer_bytes, DeviceId("gpu"), {}, {}});
+      binding.views.push_back(View{name, Range(layer, layer + 1), binding.tokens, {}, heads, Range(0, 128), id, 0,
+                                   ByteStrides{layer_bytes, row, 256, 2}, ViewPages{table.id, page}});
+    }
+  }
+  return binding;
+}
+
+struct Bound {
+  Bound(const Valid<PlacementManifest>& placement, const PoolShape& shape, uint64_t seed) : context(placement) {
+    Faults faults;
+    for (const Part& part : placement->parts) {
+      auto binding = Valid<RuntimeBinding>::make(
+          binding_of(placement, context.placement_digest(), part, shape, seed + bindings.size()), faults);
+      CHECK(binding.has_value());
+      bindings.push_back(std::make_unique<Valid<RuntimeBinding>>(std::move(*binding)));
+      pointers.push_back(bindings.back().get());
+    }
+    side = BoundSide::bind(context, pointers, faults);
+    if (!side) fmt::print("{}\n", faults.kept().front().to_line());
+    CHECK(side.has_value());
+  }
+  BindingContext context;
+  std::vector<std::unique_ptr<Valid<RuntimeBinding>>> bindings;
+  std::vector<const Valid<RuntimeBinding>*> pointers;
+  std::optional<BoundSide> side;
+};
+
+struct LoweringCase {
+  LoweringCase(const Pair& pair_in, const PoolShape& shape)
+      : pair(pair_in), plan(pair_in.plan()), source(pair_in.source, shape, 1), target(pair_in.target, shape, 1000) {}
+  LoweredPlan lowered() const {
+    Faults faults;
+    auto result = lower(*plan, *source.side, *target.side, LowerOptions{}, LowerLimits{}, faults);
+    CHECK(result.has_value());
+    return std::move(*result);
+  }
+  const Pair& pair;
+  Valid<TransferPlan> plan;
+  Bound source, target;
+};
+
+LoweringCase& case_of(const Shape& from, const Shape& to, const PoolShape& shape) {
+  static std::map<std::tuple<Shape, Shape, PoolShape>, std::unique_ptr<LoweringCase>> cases;
+  std::unique_ptr<LoweringCase>& entry = cases[{from, to, shape}];
+  if (!entry) entry = std::make_unique<LoweringCase>(pair_of(from, to), shape);
+  return *entry;
+}
+
+void add_counts(benchmark::State& state, const LoweredPlan& lowered) {
+  const StepCounts counts = lowered.counts();
+  state.counters["head_rows"] = static_cast<double>(counts.head_rows);
+  state.counters["steps_planned"] = static_cast<double>(counts.steps_planned);
+  state.counters["steps"] = static_cast<double>(counts.steps);
+  state.counters["ranges"] = static_cast<double>(counts.ranges);
+}
+
+// 32,768 tokens, 64-token pages at random slots, 32 layers, 8 heads x 128 bf16, NHD, TP4 -> TP2.
+LoweringCase& request(int64_t tokens) {
+  return case_of({32, 8, 4, 1}, {32, 8, 2, 1}, {static_cast<uint64_t>(tokens), 64, true});
+}
+void BM_Lower(benchmark::State& state) {
+  const LoweringCase& work = request(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(work.lowered());
+  add_counts(state, work.lowered());
+}
+void BM_LowerSteps(benchmark::State& state) {
+  const LoweringCase& work = request(state.range(0));
+  for (auto _ : state) {
+    const LoweredPlan lowered = work.lowered();
+    for (const LoweredPair& pair : lowered.pairs()) benchmark::DoNotOptimize(lowered.steps(pair));
+  }
+  add_counts(state, work.lowered());
+}
+void BM_Flatten(benchmark::State& state) {
+  const LoweringCase& work = request(state.range(0));
+  const LoweredPlan lowered = work.lowered();
+  uint64_t pieces = 0;
+  for (auto _ : state) {
+    uint64_t sum = 0;
+    for (const LoweredPair& pair : lowered.pairs())
+      lowered.for_each_step(pair, [&](const CopyStep& step) {
+        ByteRanges ranges(step);
+        for (ByteCopy piece; ranges.next(piece); ++pieces) sum += piece.source_offset ^ piece.target_offset;
+      });
+    benchmark::DoNotOptimize(sum);
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(pieces));
+  add_counts(state, lowered);
+}
+BENCHMARK(BM_Lower)->Arg(16384)->Arg(32768)->Arg(65536)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_LowerSteps)->Arg(16384)->Arg(32768)->Arg(65536)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Flatten)->Arg(32768)->Unit(benchmark::kMillisecond);
+
+// 16-token scattered pages, 61 layers, TP8 -> TP4.
+void BM_LowerScattered(benchmark::State& state) {
+  const LoweringCase& work = case_of({61, 8, 8, 1}, {61, 8, 4, 1}, {static_cast<uint64_t>(state.range(0)), 16, true});
+  for (auto _ : state) {
+    const LoweredPlan lowered = work.lowered();
+    uint64_t sum = 0;
+    for (const LoweredPair& pair : lowered.pairs())
+      lowered.for_each_step(pair, [&](const CopyStep& step) { sum += step.source_offset; });
+    benchmark::DoNotOptimize(sum);
+  }
+  add_counts(state, work.lowered());
+}
+BENCHMARK(BM_LowerScattered)->Arg(65536)->Arg(131072)->Unit(benchmark::kMillisecond);
+
+void BM_Rebind(benchmark::State& state) {
+  const PoolShape shape{static_cast<uint64_t>(state.range(0)), 16, true};
+  LoweringCase& work = case_of({61, 8, 8, 1}, {61, 8, 4, 1}, shape);
+  LoweredPlan lowered = work.lowered();
+  const Bound other_source(work.pair.source, shape, 77);
+  const Bound other_target(work.pair.target, shape, 7777);
+  bool other = false;
+  for (auto _ : state) {
+    other = !other;
+    CHECK(work.source.side->rebind(other ? other_source.pointers : work.source.pointers));
+    CHECK(work.target.side->rebind(other ? other_target.pointers : work.target.pointers));
+    lowered.rebind(*work.plan, *work.source.side, *work.target.side);
+  }
+  CHECK(work.source.side->rebind(work.source.pointers) && work.target.side->rebind(work.target.pointers));
+  // Pages of all participants together.
+  const double pages = static_cast<double>(shape.tokens / shape.page_tokens) *
+                       static_cast<double>(work.source.pointers.size() + work.target.pointers.size());
+  state.counters["pages"] = pages;
+  state.counters["ns_per_page"] = benchmark::Counter(pages * 1e-9 * static_cast<double>(state.iterations()),
+                                                     benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(BM_Rebind)->Arg(32768)->Arg(131072)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace crossdock
+
+BENCHMARK_MAIN();
