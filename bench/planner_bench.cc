@@ -35,8 +35,7 @@ struct Shape {
 Valid<PlacementManifest> placement_of(const Shape& shape) {
   CacheSchema schema{{LayerGroup{IntervalSet{Range(0, shape.layers)}, std::nullopt, {}}}};
   for (const char* name : {"key", "value"})
-    schema.groups[0].components.push_back(
-        Component{ComponentName(name), "bfloat16", "plain", 2, shape.heads, 128, 1});
+    schema.groups[0].components.push_back(Component{ComponentName(name), "bfloat16", "plain", 2, shape.heads, 128, 1});
   PartitionRequest request;
   request.name = "bench";
   request.resource = ResourceId("kv:bench");
@@ -52,7 +51,10 @@ Valid<PlacementManifest> placement_of(const Shape& shape) {
 
 struct Pair {
   explicit Pair(const Shape& from, const Shape& to)
-      : source(placement_of(from)), target(placement_of(to)), source_side(source, digest(source)), target_side(target, digest(target)) {}
+      : source(placement_of(from)),
+        target(placement_of(to)),
+        source_side(source, digest(source)),
+        target_side(target, digest(target)) {}
   Valid<PlacementManifest> source, target;
   PlanSide source_side, target_side;
 
@@ -120,8 +122,7 @@ BENCHMARK(BM_PlanFleet)->Arg(8192)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_PlanAndProveFleet)->Arg(8192)->Arg(16384)->Unit(benchmark::kMillisecond);
 
 struct StorePair {
-  explicit StorePair(const Pair& pair)
-      : layout(make_layout(pair)), side(layout, digest(layout)) {}
+  explicit StorePair(const Pair& pair) : layout(make_layout(pair)), side(layout, digest(layout)) {}
   static Valid<StoreLayout> make_layout(const Pair& pair) {
     Faults faults;
     auto layout = layout_of(pair.source, std::nullopt, ObjectOrder::kPlhd, 64, "bench", faults);
@@ -192,15 +193,31 @@ RuntimeBinding binding_of(const Valid<PlacementManifest>& placement, const Sha25
     if (!shape.region_per_layer) {
       const RegionId id("pool-" + name.text());
       binding.regions.push_back(Region{id, 1, layer_bytes * owned.layers.count(), DeviceId("gpu"), {}, {}});
-      binding.views.push_back(View{name, owned.layers.hull(), binding.tokens, {}, heads, Range(0, 128), id, 0,
-                                   ByteStrides{layer_bytes, row, 256, 2}, ViewPages{table.id, page}});
+      binding.views.push_back(View{name,
+                                   owned.layers.hull(),
+                                   binding.tokens,
+                                   {},
+                                   heads,
+                                   Range(0, 128),
+                                   id,
+                                   0,
+                                   ByteStrides{layer_bytes, row, 256, 2},
+                                   ViewPages{table.id, page}});
       continue;
     }
     for (uint64_t layer = owned.layers.hull().begin(); layer < owned.layers.hull().end(); ++layer) {
       const RegionId id(fmt::format("{}-{:03}", name.text(), layer));
       binding.regions.push_back(Region{id, 1, layer_bytes, DeviceId("gpu"), {}, {}});
-      binding.views.push_back(View{name, Range(layer, layer + 1), binding.tokens, {}, heads, Range(0, 128), id, 0,
-                                   ByteStrides{layer_bytes, row, 256, 2}, ViewPages{table.id, page}});
+      binding.views.push_back(View{name,
+                                   Range(layer, layer + 1),
+                                   binding.tokens,
+                                   {},
+                                   heads,
+                                   Range(0, 128),
+                                   id,
+                                   0,
+                                   ByteStrides{layer_bytes, row, 256, 2},
+                                   ViewPages{table.id, page}});
     }
   }
   return binding;

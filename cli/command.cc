@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include "base/file.h"
@@ -154,6 +155,11 @@ std::string grouped(uint64_t number) {
   return text;
 }
 
+std::string amount(double number) {
+  if (number == std::floor(number) && number < 1e18) return grouped(static_cast<uint64_t>(number));
+  return fmt::format("{:.2f}", number);
+}
+
 void Table::add(std::vector<std::string> row) {
   for (std::string& cell : row) cell = printable(cell);
   rows_.push_back(std::move(row));
@@ -175,6 +181,10 @@ std::string Table::text() const {
     text += line + "\n";
   }
   return text;
+}
+
+std::string LimitedTable::text() const {
+  return table_.text() + (left_out_ == 0 ? "" : fmt::format("... and {} more rows (--rows)\n", grouped(left_out_)));
 }
 
 }  // namespace crossdock::cli

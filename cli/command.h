@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -34,6 +35,8 @@ void add_validate_command(CLI::App& app, Outcome& outcome);
 void add_inspect_command(CLI::App& app, Outcome& outcome);
 void add_digest_command(CLI::App& app, Outcome& outcome);
 void add_convert_command(CLI::App& app, Outcome& outcome);
+void add_plan_command(CLI::App& app, Outcome& outcome);
+void add_verify_plan_command(CLI::App& app, Outcome& outcome);
 void add_completion_command(CLI::App& app, Outcome& outcome);
 
 // Results, to standard output. A failed write is found by flush_output() at the end.
@@ -83,6 +86,8 @@ std::string json_path(const std::string& path);
 
 // "1,234,567"
 std::string grouped(uint64_t number);
+// The same for whole numbers, else with two decimals.
+std::string amount(double number);
 
 // A table with aligned columns; numbers (as text) to the right, everything else to the left. Cells are made printable.
 class Table {
@@ -93,6 +98,33 @@ class Table {
 
  private:
   std::vector<std::vector<std::string>> rows_;
+};
+
+// Rows up to a limit, then a line that says how many are left out.
+class LimitedTable {
+ public:
+  LimitedTable(std::vector<std::string> header, uint64_t row_count_max)
+      : table_(std::move(header)), left_(row_count_max) {}
+
+  // Calls make_row() for a row that is shown.
+  template <class MakeRow>
+  void add_row(MakeRow make_row) {
+    if (left_ == 0) {
+      ++left_out_;
+      return;
+    }
+    --left_;
+    table_.add(make_row());
+  }
+  void add(std::vector<std::string> row) {
+    add_row([&] { return std::move(row); });
+  }
+  std::string text() const;
+
+ private:
+  Table table_;
+  uint64_t left_;
+  uint64_t left_out_ = 0;
 };
 
 }  // namespace crossdock::cli

@@ -19,12 +19,6 @@ namespace {
 
 constexpr size_t kRangesShownMax = 3;  // of a set in one cell of a table
 
-// "1,234" for whole numbers, else with two decimals.
-std::string amount(double number) {
-  if (number == std::floor(number) && number < 1e18) return grouped(static_cast<uint64_t>(number));
-  return fmt::format("{:.2f}", number);
-}
-
 std::string cell(const IntervalSet& set) { return set_text(set, kRangesShownMax); }
 std::string cell(Range range) { return range.empty() ? "none" : set_text({range}); }
 
@@ -43,35 +37,6 @@ std::string tokens_text(const TokenOwnership& tokens) {
   if (const auto* intervals = std::get_if<TokenIntervals>(&tokens)) return cell(intervals->tokens);
   return "all";
 }
-
-// Rows up to a limit, then a line that says how many are left out.
-class LimitedTable {
- public:
-  LimitedTable(std::vector<std::string> header, uint64_t row_count_max)
-      : table_(std::move(header)), left_(row_count_max) {}
-
-  // Calls make_row() for a row that is shown.
-  template <class MakeRow>
-  void add_row(MakeRow make_row) {
-    if (left_ == 0) {
-      ++left_out_;
-      return;
-    }
-    --left_;
-    table_.add(make_row());
-  }
-  void add(std::vector<std::string> row) {
-    add_row([&] { return std::move(row); });
-  }
-  std::string text() const {
-    return table_.text() + (left_out_ == 0 ? "" : fmt::format("... and {} more rows (--rows)\n", grouped(left_out_)));
-  }
-
- private:
-  Table table_;
-  uint64_t left_;
-  uint64_t left_out_ = 0;
-};
 
 std::string row_text(const Component& component) {
   if (component.is_state()) return "state";

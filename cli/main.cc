@@ -20,6 +20,7 @@ Examples:
   crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 8 --pp 2 -o prefill.json
   crossdock validate prefill.json
   crossdock inspect prefill.json
+  crossdock plan --source prefill.json --target decode.json
 `crossdock COMMAND --help` has examples for each command.)";
 
 // How many single letters have to be inserted, removed or replaced.
@@ -63,7 +64,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
 
 int main(int argc, char** argv) {
   using namespace crossdock::cli;
-  CLI::App app("Describes, checks and identifies LLM inference state (KV cache) and who owns which part of it.",
+  CLI::App app("Describes LLM inference state (KV cache), and plans how it moves between parallel layouts and stores.",
                "crossdock");
   Outcome outcome;
   bool verbose = false;
@@ -78,6 +79,8 @@ int main(int argc, char** argv) {
   add_inspect_command(app, outcome);
   add_digest_command(app, outcome);
   add_convert_command(app, outcome);
+  add_plan_command(app, outcome);
+  add_verify_plan_command(app, outcome);
   add_completion_command(app, outcome);
   for (CLI::App* command : app.get_subcommands({})) command->fallthrough();
 

@@ -72,8 +72,8 @@ void DemandCollector::add_cell(Range layers, Range heads, std::span<const Item> 
   });
   const bool has_default =
       std::any_of(claims.begin(), claims.end(), [&](const Claim* claim) { return claim->dp == default_dp; });
-  const auto lowest = std::min_element(claims.begin(), claims.end(),
-                                       [](const Claim* a, const Claim* b) { return a->dp < b->dp; });
+  const auto lowest =
+      std::min_element(claims.begin(), claims.end(), [](const Claim* a, const Claim* b) { return a->dp < b->dp; });
   const uint32_t deciding_dp = has_default ? default_dp : (*lowest)->dp;
   for (size_t begin = 0; begin < claims.size();) {
     const uint32_t ownership = claims[begin]->ownership;
@@ -258,8 +258,7 @@ class Balancer {
   uint64_t load_max(const std::vector<ChosenEdge>& edges) {
     std::vector<uint64_t> loads(input_.nic_count);
     for (const ChosenEdge& edge : edges)
-      loads[input_.nic_of[edge.source]] +=
-          weight(edge.tensor, edge.token_set) * layer_heads(edge);
+      loads[input_.nic_of[edge.source]] += weight(edge.tensor, edge.token_set) * layer_heads(edge);
     return loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
   }
 

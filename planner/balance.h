@@ -5,9 +5,9 @@
 // shared out among NICs so that the most loaded one carries the least; this is exact, by maximum flow
 // (planner/min_max_load.h). Then each cell is cut, layer by layer and within a layer head by head, at the nearest whole
 // (layer, head) to its share. Where all of these weigh the same nothing is lost by that; else each NIC is off by less
-// than one of them for each class it serves. If rounding makes it worse than the deterministic choice, that one is taken.
-// With D cells, N NICs and C distinct lists of candidates: O(D log D + flow of C x N edges); at most D + C x N edges more
-// than without balancing.
+// than one of them for each class it serves. If rounding makes it worse than the deterministic choice, that one is
+// taken. With D cells, N NICs and C distinct lists of candidates: O(D log D + flow of C x N edges); at most D + C x N
+// edges more than without balancing.
 #pragma once
 
 #include <cstdint>
@@ -106,7 +106,8 @@ struct BalanceInput {
 
 inline constexpr uint64_t kBalancedBlocksMax = uint64_t{1} << 40;
 
-// At least as good as choose_by_ordinal. Requires collected.block_count() <= kBalancedBlocksMax. `report` gets the loads.
+// At least as good as choose_by_ordinal. Requires collected.block_count() <= kBalancedBlocksMax. `report` gets the
+// loads.
 std::vector<ChosenEdge> choose_balanced(const BalanceInput& input, BalanceReport& report);
 
 }  // namespace crossdock

@@ -68,7 +68,9 @@ bool epochs_agree(std::span<const Valid<RuntimeBinding>* const> bindings) {
     const RuntimeBinding& bound = **binding;
     if (generations.emplace(bound.instance, bound.generation).first->second != bound.generation) return false;
     for (const Region& region : bound.regions)
-      if (epochs.emplace(std::tuple(bound.instance, region.id, region.address), region.epoch).first->second != region.epoch) return false;
+      if (epochs.emplace(std::tuple(bound.instance, region.id, region.address), region.epoch).first->second !=
+          region.epoch)
+        return false;
   }
   return true;
 }
@@ -156,8 +158,7 @@ void BoundSide::note_pages(const CacheSchema& schema) {
     }
   }
   for (const auto& [key, highest] : uses)
-    paged_uses_.push_back(
-        PagedUse{std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), highest});
+    paged_uses_.push_back(PagedUse{std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), highest});
   std::set<TableSet> sets;
   for (const auto& [region, tables] : tables_of) {
     if (plain.contains(region) || strides_of[region].size() > 1) may_rebind_ = false;
@@ -198,9 +199,9 @@ void BoundSide::number_regions() {
     const RuntimeBinding& bound = **binding;
     BoundEnd end{bound.participant.text(), &bound.views, &bound.page_tables, {}, {}};
     for (const Region& region : bound.regions) {
-      const auto found = std::lower_bound(
-          regions_.begin(), regions_.end(),
-          BoundRegion{bound.instance, region.id, region.address, region.epoch, region.bytes});
+      const auto found =
+          std::lower_bound(regions_.begin(), regions_.end(),
+                           BoundRegion{bound.instance, region.id, region.address, region.epoch, region.bytes});
       end.regions.push_back(static_cast<uint32_t>(found - regions_.begin()));
     }
     end.view_regions.reserve(bound.views.size());
@@ -218,8 +219,8 @@ BoundSide::BoundSide(const Valid<StoreManifest>& manifest, const Sha256Digest& d
     regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
   BoundEnd end{"", &manifest->views, &manifest->page_tables, {}, {}};
   for (const View& view : manifest->views)
-    end.view_regions.push_back(static_cast<uint32_t>(
-        find_sorted(manifest->objects, &StoredObject::id, view.region) - manifest->objects.data()));
+    end.view_regions.push_back(static_cast<uint32_t>(find_sorted(manifest->objects, &StoredObject::id, view.region) -
+                                                     manifest->objects.data()));
   ends_.push_back(std::move(end));
 }
 
@@ -230,8 +231,8 @@ BoundSide::BoundSide(const SnapshotObjects& objects)
     regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
   BoundEnd end{"", &objects.views, &kNoTables, {}, {}};
   for (const View& view : objects.views)
-    end.view_regions.push_back(static_cast<uint32_t>(
-        find_sorted(objects.objects, &ObjectShape::id, view.region) - objects.objects.data()));
+    end.view_regions.push_back(
+        static_cast<uint32_t>(find_sorted(objects.objects, &ObjectShape::id, view.region) - objects.objects.data()));
   ends_.push_back(std::move(end));
 }
 
@@ -258,8 +259,9 @@ bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings) {
 
 const BoundEnd* BoundSide::find(std::string_view end) const {
   if (kind_ != SideKind::kRuntime) return &ends_.front();
-  const auto found = std::lower_bound(ends_.begin(), ends_.end(), end,
-                                      [](const BoundEnd& bound, std::string_view wanted) { return bound.end < wanted; });
+  const auto found =
+      std::lower_bound(ends_.begin(), ends_.end(), end,
+                       [](const BoundEnd& bound, std::string_view wanted) { return bound.end < wanted; });
   return found != ends_.end() && found->end == end ? &*found : nullptr;
 }
 

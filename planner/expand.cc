@@ -125,8 +125,7 @@ std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, co
 }
 
 std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const StoreLayout& layout,
-                                                const StoreGeometry& geometry, uint64_t row_count_max,
-                                                Faults& faults) {
+                                                const StoreGeometry& geometry, uint64_t row_count_max, Faults& faults) {
   CHECK(plan.kind != PlanKind::kLive);
   // Arrays are sorted by part, then by component, then by group.
   const auto find_array = [&](uint32_t part, const ComponentName& name, uint64_t layer) -> const StoreArray& {

@@ -55,9 +55,9 @@ void join_patterns(std::vector<RawPattern>& patterns, CopyAxis StepPattern::*axi
     const bool alike = open != nullptr && (next.pattern.*axis) == kNoAxis && (last.*axis) == kNoAxis &&
                        all_but_bases(open->pattern) == all_but_bases(comparable);
     const std::optional<CopyAxis> step = alike ? distance(last, next.pattern) : std::nullopt;
-    const bool continues = step && (open_axis->extent == 1 ||
-                                    (open_axis->source_stride_bytes == step->source_stride_bytes &&
-                                     open_axis->target_stride_bytes == step->target_stride_bytes));
+    const bool continues =
+        step && (open_axis->extent == 1 || (open_axis->source_stride_bytes == step->source_stride_bytes &&
+                                            open_axis->target_stride_bytes == step->target_stride_bytes));
     last = next.pattern;
     if (!continues) {
       joined.push_back(std::move(next));
@@ -158,10 +158,10 @@ class Lowering {
     const uint64_t tokens_per_row = tensor.component.tokens_per_row.value_or(1);
     within_ = live_tokens(LayerGroup{{}, tensor.window_tokens, {}}, tensor.component, source_.tokens())
                   .intersect(tensor.tokens);
-    const ViewClasses& source_classes = index_of(source_, source_views_, source)
-                                            .classes(tensor.component.name, tokens_per_row);
-    const ViewClasses& target_classes = index_of(target_, target_views_, target)
-                                            .classes(tensor.component.name, tokens_per_row);
+    const ViewClasses& source_classes =
+        index_of(source_, source_views_, source).classes(tensor.component.name, tokens_per_row);
+    const ViewClasses& target_classes =
+        index_of(target_, target_views_, target).classes(tensor.component.name, tokens_per_row);
     items_ = 0;
     const auto layers_of = [](const ViewClass& views) { return views.layers; };
     for (const Range layers : plan_.layer_sets[edge.layer_set].ranges())
@@ -184,8 +184,7 @@ class Lowering {
     const Range dims = from.dims.intersect(to.dims);
     if (heads.empty() || dims.empty() || stopped_) return;
     const auto tokens_of = [](const IndexedView& indexed) { return indexed.view->tokens; };
-    const Range wanted =
-        within_.intersect(plan_.token_sets[plan_.edges[number].token_set].intervals.hull());
+    const Range wanted = within_.intersect(plan_.token_sets[plan_.edges[number].token_set].intervals.hull());
     for_each_overlapping(from.views, wanted, tokens_of, [&](const IndexedView& source) {
       for_each_overlapping(to.views, wanted.intersect(source.view->tokens), tokens_of, [&](const IndexedView& target) {
         if (!stopped_) join_views(number, layers, heads, dims, source, target);
@@ -217,7 +216,8 @@ class Lowering {
     pattern.source_base = offset_in(from, layers, heads, dims);
     pattern.target_base = offset_in(to, layers, heads, dims);
     pattern.item_bytes = component.item_bytes;
-    pattern.page = CopyAxis{1, from.pages ? from.pages->page_stride_bytes : 0, to.pages ? to.pages->page_stride_bytes : 0};
+    pattern.page =
+        CopyAxis{1, from.pages ? from.pages->page_stride_bytes : 0, to.pages ? to.pages->page_stride_bytes : 0};
     pattern.row = CopyAxis{1, from.strides.row, to.strides.row};
     pattern.dim = axis_of(dims.size(), from.strides.dim, to.strides.dim);
     pattern.head = axis_of(heads.size(), from.strides.head, to.strides.head);
@@ -235,16 +235,16 @@ class Lowering {
                      number_of(target.rows, target_maps_)};
     const auto [entry, is_new] = run_numbers_.try_emplace(key, static_cast<uint32_t>(result_.runs_.size()));
     if (!is_new) return entry->second;
-    std::optional<PageRuns> runs = make_page_runs(
-        RunRequest{&plan_.token_sets[token_set], within, tokens_per_row, &source.rows, &target.rows, source.table,
-                   target.table, limits_.page_piece_count_max - page_piece_count_});
+    std::optional<PageRuns> runs =
+        make_page_runs(RunRequest{&plan_.token_sets[token_set], within, tokens_per_row, &source.rows, &target.rows,
+                                  source.table, target.table, limits_.page_piece_count_max - page_piece_count_});
     if (!runs) {
       stop(fmt::format("more than {} stretches of rows within pages", limits_.page_piece_count_max));
       return std::nullopt;
     }
     page_piece_count_ += runs->piece_count;
-    result_.runs_.push_back(LoweredPlan::RunList{token_set, within, tokens_per_row, source.rows, target.rows,
-                                                 std::move(*runs), {}});
+    result_.runs_.push_back(
+        LoweredPlan::RunList{token_set, within, tokens_per_row, source.rows, target.rows, std::move(*runs), {}});
     return entry->second;
   }
 
@@ -266,12 +266,13 @@ class Lowering {
     const std::optional<uint64_t> wanted =
         (Checked(plan_.layer_sets[edge.layer_set].count()) * edge.heads.size() * rows * component.head_dim).value();
     if (wanted == items_) return true;
-    faults_.add(Rule::kPlanGap, fmt::format("edge {}", number),
-                fmt::format("the views of '{}' and '{}' have {} items in common, not {} (component {}, layers {}, heads "
-                            "{})",
-                            plan_.sources[edge.source].text(), plan_.targets[edge.target].text(), items_,
-                            wanted.value_or(Range::kUnbounded), component.name.text(),
-                            set_text(plan_.layer_sets[edge.layer_set]), range_text(edge.heads)));
+    faults_.add(
+        Rule::kPlanGap, fmt::format("edge {}", number),
+        fmt::format("the views of '{}' and '{}' have {} items in common, not {} (component {}, layers {}, heads "
+                    "{})",
+                    plan_.sources[edge.source].text(), plan_.targets[edge.target].text(), items_,
+                    wanted.value_or(Range::kUnbounded), component.name.text(),
+                    set_text(plan_.layer_sets[edge.layer_set]), range_text(edge.heads)));
     return false;
   }
 
@@ -328,10 +329,13 @@ CopyStep LoweredPlan::shape_of(const StepPattern& pattern, const PageRun& run) {
     return step.slot * pattern.page.*stride + step.row * pattern.row.*stride;
   };
   const std::array<CopyAxis, CopyStep::kAxisCountMax> all = {
-      pattern.component, pattern.layer,
+      pattern.component,
+      pattern.layer,
       CopyAxis{run.repeat, along(run.source_step, &CopyAxis::source_stride_bytes),
                along(run.target_step, &CopyAxis::target_stride_bytes)},
-      CopyAxis{run.rows, pattern.row.source_stride_bytes, pattern.row.target_stride_bytes}, pattern.head, pattern.dim};
+      CopyAxis{run.rows, pattern.row.source_stride_bytes, pattern.row.target_stride_bytes},
+      pattern.head,
+      pattern.dim};
   // The order of a copy is free, so the target is written in the order of its addresses. An insertion sort of six.
   std::array<CopyAxis, CopyStep::kAxisCountMax> axes;
   size_t axis_count = 0;
@@ -385,7 +389,8 @@ void LoweredPlan::count_pairs() {
     for (size_t i = pair.pattern_begin; i < pair.pattern_end; ++i) {
       const StepPattern& pattern = patterns_->list[i];
       const RunList& list = runs_[pattern.runs];
-      const uint64_t head_rows = list.runs.row_count * pattern.head.extent * pattern.layer.extent * pattern.component.extent;
+      const uint64_t head_rows =
+          list.runs.row_count * pattern.head.extent * pattern.layer.extent * pattern.component.extent;
       pair.counts.head_rows += head_rows;
       pair.counts.bytes += head_rows * pattern.dim.extent * pattern.item_bytes;
       pair.counts.steps_planned += patterns_->joined[i] * list.runs.piece_count;
@@ -413,10 +418,10 @@ void LoweredPlan::rebind(const TransferPlan& plan, const BoundSide& source, cons
   source_regions_ = source.regions();
   target_regions_ = target.regions();
   for (RunList& list : runs_) {
-    std::optional<PageRuns> runs = make_page_runs(RunRequest{
-        &plan.token_sets[list.token_set], list.within, list.tokens_per_row, &list.source, &list.target,
-        find_table(source, list.source), find_table(target, list.target), list.runs.piece_count});
-    CHECK(runs.has_value());  // pages are cut at the same tokens as before
+    std::optional<PageRuns> runs = make_page_runs(
+        RunRequest{&plan.token_sets[list.token_set], list.within, list.tokens_per_row, &list.source, &list.target,
+                   find_table(source, list.source), find_table(target, list.target), Range::kUnbounded});
+    CHECK(runs.has_value());  // as many as before, since pages are cut at the same tokens
     list.runs = std::move(*runs);
     note_shapes(list);
   }
@@ -438,12 +443,10 @@ bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundS
   if (plan.snapshot_tokens && *plan.snapshot_tokens != source.tokens())
     differs(fmt::format("the plan is about a snapshot of tokens {}, not {}", range_text(*plan.snapshot_tokens),
                         range_text(source.tokens())));
-  if (source.operation() != nullptr && target.operation() != nullptr &&
-      *source.operation() != *target.operation())
+  if (source.operation() != nullptr && target.operation() != nullptr && *source.operation() != *target.operation())
     differs(fmt::format("the source is bound for operation '{}', the target for '{}'", source.operation()->text(),
                         target.operation()->text()));
-  if (source.snapshot_digest() && target.snapshot_digest() &&
-      *source.snapshot_digest() != *target.snapshot_digest())
+  if (source.snapshot_digest() && target.snapshot_digest() && *source.snapshot_digest() != *target.snapshot_digest())
     differs("source and target are bound for different snapshots");
   return faults.total() == faults_before;
 }

@@ -3,9 +3,9 @@
 //
 // For each edge the views of its two ends are joined: views of equal layers, heads and dims form a class; classes are
 // found by their layers, and within two classes the views are joined by their tokens, both lists sorted. What two views
-// have in common is a StepPattern (bases and strides of both sides) together with PageRuns (where the rows lie in pages).
-// The product of the two is the list of steps; it is never stored, so a lowering's size follows views + pages, not
-// views x pages. Patterns at equal distances are joined (layers, then components), pages in neighbouring slots are
+// have in common is a StepPattern (bases and strides of both sides) together with PageRuns (where the rows lie in
+// pages). The product of the two is the list of steps; it is never stored, so a lowering's size follows views + pages,
+// not views x pages. Patterns at equal distances are joined (layers, then components), pages in neighbouring slots are
 // joined, and contiguous axes collapse.
 #pragma once
 
@@ -32,9 +32,9 @@ struct StepPattern {
   uint64_t source_base = 0;
   uint64_t target_base = 0;
   uint64_t item_bytes = 0;
-  CopyAxis page = {};       // strides from one slot to the next; extents of page and row come from the runs
+  CopyAxis page = {};  // strides from one slot to the next; extents of page and row come from the runs
   CopyAxis row = {};
-  CopyAxis dim = {};        // extents may be 1 here
+  CopyAxis dim = {};  // extents may be 1 here
   CopyAxis head = {};
   CopyAxis layer = {};
   CopyAxis component = {};  // several edges whose patterns lie at equal distances
@@ -71,8 +71,8 @@ struct LoweredPair {
 };
 
 struct LowerLimits {
-  uint64_t work_max = uint64_t{1} << 28;           // pairs of views that are looked at
-  uint64_t pattern_count_max = uint64_t{1} << 22;  // of all pairs
+  uint64_t work_max = uint64_t{1} << 28;              // pairs of views that are looked at
+  uint64_t pattern_count_max = uint64_t{1} << 22;     // of all pairs
   uint64_t page_piece_count_max = uint64_t{1} << 24;  // of all lists of runs
   uint64_t bytes_max = uint64_t{1} << 60;
 };
@@ -118,8 +118,8 @@ class LoweredPlan {
   }
   std::vector<CopyStep> steps(const LoweredPair& pair) const;
 
-  // Takes the pages and epochs of the two sides it was made of after BoundSide::rebind() changed them. `plan` is the one
-  // it was made of. Costs one walk over the pages of each list of runs; patterns stay.
+  // Takes the pages and epochs of the two sides it was made of after BoundSide::rebind() changed them. `plan` is the
+  // one it was made of. Costs one walk over the pages of each list of runs; patterns stay.
   void rebind(const TransferPlan& plan, const BoundSide& source, const BoundSide& target);
 
  private:
@@ -159,8 +159,8 @@ class LoweredPlan {
 bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Faults& faults);
 
 // Requires that the plan passed verify_plan against the documents that the two sides are of. Faults: plan-identity (a
-// side of another document, operation, snapshot or interval of tokens), plan-participant (an end of an edge is not bound),
-// plan-gap (views hold less than an edge: they do not belong to what the plan was made of), plan-limit.
+// side of another document, operation, snapshot or interval of tokens), plan-participant (an end of an edge is not
+// bound), plan-gap (views hold less than an edge: they do not belong to what the plan was made of), plan-limit.
 std::optional<LoweredPlan> lower(const TransferPlan& plan, const BoundSide& source, const BoundSide& target,
                                  const LowerOptions& options, const LowerLimits& limits, Faults& faults);
 

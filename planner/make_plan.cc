@@ -26,7 +26,9 @@ std::optional<PlanKind> kind_of(const PlanSide& source, const PlanSide& target) 
 
 // Joins edges that differ in nothing but their layers, then those whose heads touch. `list` holds layer sets by number.
 void merge_edges(TransferPlan& plan, Interner<IntervalSet>& layer_sets) {
-  const auto all_but_layers = [](const Edge& e) { return std::tie(e.target, e.source, e.tensor, e.heads, e.token_set); };
+  const auto all_but_layers = [](const Edge& e) {
+    return std::tie(e.target, e.source, e.tensor, e.heads, e.token_set);
+  };
   std::sort(plan.edges.begin(), plan.edges.end(),
             [&](const Edge& a, const Edge& b) { return all_but_layers(a) < all_but_layers(b); });
   std::vector<Edge> merged;
@@ -126,8 +128,7 @@ class Planner {
         return false;
       }
       ranks = {*options_.source_dp};
-      std::erase_if(source_owners_,
-                    [&](uint32_t owner) { return source_.owners()[owner].dp != *options_.source_dp; });
+      std::erase_if(source_owners_, [&](uint32_t owner) { return source_.owners()[owner].dp != *options_.source_dp; });
     }
     const std::vector<uint64_t> sorted(ranks.begin(), ranks.end());
     dp_count_ = static_cast<uint32_t>(sorted.size());
@@ -147,8 +148,7 @@ class Planner {
         refuse_dp(target_, *options_.target_dp, ranks);
         return false;
       }
-      std::erase_if(target_owners_,
-                    [&](uint32_t owner) { return target_.owners()[owner].dp != *options_.target_dp; });
+      std::erase_if(target_owners_, [&](uint32_t owner) { return target_.owners()[owner].dp != *options_.target_dp; });
     }
     return true;
   }
@@ -182,7 +182,7 @@ class Planner {
                 fmt::format("has no participant of data-parallel rank {} (there are {})", wanted, set_text(there)));
   }
 
-  // A source that is about fewer tokens than are required, and a request for tokens that are not there.
+  // A request for tokens that are not there, and sides that are about fewer than are to be moved.
   bool check_tokens(const CommonTensors& common) {
     const Range there = options_.snapshot_tokens.value_or(target_.tokens());
     if (options_.tokens != Range::all() && there.intersect(options_.tokens).empty()) {
@@ -191,13 +191,15 @@ class Planner {
       return false;
     }
     for (const PlanTensor& tensor : common.tensors) {
-      const Range required = tensor.tokens.intersect(target_.tokens());
-      if (tensor.component.is_state() || source_.tokens().contains(required)) continue;
-      faults_.add(Rule::kPlanGap, source_.label(),
-                  fmt::format("holds tokens {}, and {} are required (component {}, layers {})",
-                              range_text(source_.tokens()), range_text(required), tensor.component.name.text(),
-                              set_text(tensor.layers)));
-      return false;
+      if (tensor.component.is_state()) continue;
+      for (const PlanSide* side : {&source_, &target_}) {
+        if (side->tokens().contains(tensor.tokens)) continue;
+        faults_.add(side == &source_ ? Rule::kPlanGap : Rule::kTokenBounds, side->label(),
+                    fmt::format("is about tokens {}, and {} are to be moved (component {}, layers {})",
+                                range_text(side->tokens()), range_text(tensor.tokens), tensor.component.name.text(),
+                                set_text(tensor.layers)));
+        return false;
+      }
     }
     return true;
   }
@@ -217,9 +219,7 @@ class Planner {
     return edges;
   }
 
-  void refuse_edges() {
-    faults_.add(Rule::kPlanLimit, "", fmt::format("more than {} edges", limits_.edge_count_max));
-  }
+  void refuse_edges() { faults_.add(Rule::kPlanLimit, "", fmt::format("more than {} edges", limits_.edge_count_max)); }
   void refuse_work() {
     faults_.add(Rule::kPlanLimit, "", fmt::format("more than {} pairs of regions to look at", limits_.work_max));
   }
@@ -325,7 +325,8 @@ class Planner {
     plan_.layer_sets = numbers_.layer_sets.to_vector();
     plan_.token_sets = joiner.token_sets().to_vector();
     if (plan_.edges.empty() && requires_something(target_claims)) {
-      faults_.add(Rule::kPlanEmpty, "", fmt::format("{} brings nothing of what {} requires", source_.label(), target_.label()));
+      faults_.add(Rule::kPlanEmpty, "",
+                  fmt::format("{} brings nothing of what {} requires", source_.label(), target_.label()));
       return std::nullopt;
     }
     std::optional<Valid<TransferPlan>> plan = Valid<TransferPlan>::make(std::move(plan_), faults_);
@@ -362,6 +363,19 @@ class Planner {
 };
 
 }  // namespace
+
+void check_snapshot(const SnapshotDescriptor& snapshot, const PlanSide& source,
+                    const Sha256Digest& source_schema_digest, const PlanSide& target, Faults& faults) {
+  for (const PlanSide* side : {&source, &target})
+    if (side->resource() != nullptr && *side->resource() != snapshot.resource)
+      faults.add(Rule::kPlanIdentity, side->label(),
+                 fmt::format("is about resource '{}', the snapshot about '{}'", side->resource()->text(),
+                             snapshot.resource.text()));
+  if (snapshot.cache_schema_digest != source_schema_digest)
+    faults.add(Rule::kPlanIdentity, source.label(),
+               fmt::format("has the cache schema {}, the snapshot names {}", source_schema_digest.hex(),
+                           snapshot.cache_schema_digest.hex()));
+}
 
 std::optional<Valid<TransferPlan>> make_plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
                                              const PlanLimits& limits, Faults& faults, BalanceReport* report) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "model/faults.h"
+#include "model/snapshot.h"
 #include "model/valid.h"
 #include "planner/plan.h"
 #include "planner/plan_side.h"
@@ -49,6 +50,11 @@ struct PlanOptions {
   friend auto operator<=>(const PlanOptions&, const PlanOptions&) = default;
 };
 
+// Whether the snapshot is one that both sides are about: the same resource, and the source's cache schema, whose digest
+// the caller gives. Adds faults (plan-identity) when not.
+void check_snapshot(const SnapshotDescriptor& snapshot, const PlanSide& source,
+                    const Sha256Digest& source_schema_digest, const PlanSide& target, Faults& faults);
+
 // What the most loaded source NIC sends, in bytes. Tokens without end are weighed as kWeighedTokens of them.
 struct BalanceReport {
   uint64_t deterministic_bytes = 0;
@@ -63,7 +69,6 @@ inline constexpr uint64_t kWeighedTokens = 32768;
 // although something is required (plan-empty), or a limit is passed (plan-limit). With
 // kBalanced `report` gets the loads.
 std::optional<Valid<TransferPlan>> make_plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
-                                             const PlanLimits& limits, Faults& faults,
-                                             BalanceReport* report = nullptr);
+                                             const PlanLimits& limits, Faults& faults, BalanceReport* report = nullptr);
 
 }  // namespace crossdock

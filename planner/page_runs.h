@@ -32,8 +32,9 @@ struct RowPlace {
   friend auto operator<=>(const RowPlace&, const RowPlace&) = default;
 };
 
-// `rows` consecutive rows on both sides (past the end of a page, where pages touch), `repeat` times, each time further by the steps: by one slot, or by rows of the
-// same slot. Full pages in neighbouring slots and the blocks of a cycle are one run.
+// `rows` consecutive rows on both sides (past the end of a page, where pages touch), `repeat` times, each time further
+// by the steps: by one slot, or by rows of the same slot. Full pages in neighbouring slots and the blocks of a cycle
+// are one run.
 struct PageRun {
   RowPlace source;
   RowPlace target;

@@ -103,8 +103,7 @@ class PlanRules {
     facts.count = set.count();
     const std::vector<Range>& ranges = set.intervals.ranges();
     for (size_t i = 1; i < ranges.size(); ++i)
-      facts.inner_boundaries =
-          std::gcd(facts.inner_boundaries, std::gcd(ranges[i - 1].end(), ranges[i].begin()));
+      facts.inner_boundaries = std::gcd(facts.inner_boundaries, std::gcd(ranges[i - 1].end(), ranges[i].begin()));
     token_facts_.push_back(facts);
   }
 
@@ -116,7 +115,8 @@ class PlanRules {
       faults_.add(Rule::kPlanTensor, place, "does not follow the one before it by layers and name");
     const Component& c = tensor.component;
     if (c.is_state() && tensor.tokens != Range(0, 1))
-      faults_.add(Rule::kStateTokens, place, fmt::format("tokens {} of a state component must be [0,1)", range_text(tensor.tokens)));
+      faults_.add(Rule::kStateTokens, place,
+                  fmt::format("tokens {} of a state component must be [0,1)", range_text(tensor.tokens)));
     const bool fits = (Checked(c.head_count) * c.head_dim * c.item_bytes).value().has_value();
     if (!fits || c.head_count == 0 || c.head_dim == 0 || c.item_bytes == 0 || c.tokens_per_row == uint64_t{0})
       faults_.add(Rule::kPlanTensor, place,
@@ -151,7 +151,8 @@ class PlanRules {
     if (checked_within_[edge.layer_set] == edge.tensor) return;
     work_ += layers.ranges().size() + allowed.ranges().size();
     if (work_ > kWorkMax) {
-      if (checked_all_) faults_.add(Rule::kPlanLimit, edge_place(index), fmt::format("more than {} steps to check layers", kWorkMax));
+      if (checked_all_)
+        faults_.add(Rule::kPlanLimit, edge_place(index), fmt::format("more than {} steps to check layers", kWorkMax));
       checked_all_ = false;
       return;
     }
@@ -180,7 +181,8 @@ class PlanRules {
 
   struct TokenFacts {
     uint64_t count = 0;
-    uint64_t inner_boundaries = 0;  // the greatest common divisor of all boundaries but the outer two; 0: there are none
+    uint64_t inner_boundaries =
+        0;  // the greatest common divisor of all boundaries but the outer two; 0: there are none
   };
 
   static constexpr uint64_t kWorkMax = uint64_t{1} << 27;

@@ -1,6 +1,6 @@
 // Transfer plan: who sends which elements to whom, exactly and without addresses. Its size follows the number of
-// distinct ownership regions, not layers x heads x tokens: an edge holds a set of layers, an interval of heads and a set
-// of tokens. Wire form: docs/formats.md, "crossdock.plan".
+// distinct ownership regions, not layers x heads x tokens: an edge holds a set of layers, an interval of heads and a
+// set of tokens. Wire form: docs/formats.md, "crossdock.plan".
 #pragma once
 
 #include <compare>
@@ -49,7 +49,7 @@ struct Edge {
 
 struct TransferPlan {
   PlanKind kind = PlanKind::kLive;
-  Sha256Digest source_digest;            // identities of the two documents
+  Sha256Digest source_digest;  // identities of the two documents
   Sha256Digest target_digest;
   std::optional<Range> snapshot_tokens;  // the snapshot's interval, which decides what lives in a window
   Range tokens = Range::all();           // what is asked for
@@ -76,8 +76,8 @@ uint64_t edge_bytes(const TransferPlan& plan, const Edge& edge);
 
 struct PlanLimits {
   uint64_t edge_count_max = uint64_t{1} << 22;
-  uint64_t work_max = uint64_t{1} << 30;          // pairs of regions that are looked at
-  uint64_t token_range_count_max = 1 << 16;       // blocks of the common period of two cycles
+  uint64_t work_max = uint64_t{1} << 30;     // pairs of regions that are looked at
+  uint64_t token_range_count_max = 1 << 16;  // blocks of the common period of two cycles
 };
 
 }  // namespace crossdock

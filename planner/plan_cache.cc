@@ -22,8 +22,7 @@ std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<Pla
 }
 
 // Takes new pages; false when they cannot be taken, or the bindings are not about this placement and snapshot.
-bool rebind(BoundSide& side, const BindingContext& context,
-            const std::vector<const Valid<RuntimeBinding>*>& bindings) {
+bool rebind(BoundSide& side, const BindingContext& context, const std::vector<const Valid<RuntimeBinding>*>& bindings) {
   Faults none;
   for (const Valid<RuntimeBinding>* binding : bindings) check_binding_identity(**binding, context, none);
   return none.empty() && side.rebind(bindings);
@@ -67,8 +66,12 @@ std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, con
       ++counts_.lowered_rebound;
       LoweredPlan lowered = *known->lowered;
       lowered.rebind(**plan, new_source, new_target);
-      *known = Template{plan, std::move(source_bindings), std::move(target_bindings), std::move(new_source),
-                        std::move(new_target), std::make_shared<const LoweredPlan>(std::move(lowered))};
+      *known = Template{plan,
+                        std::move(source_bindings),
+                        std::move(target_bindings),
+                        std::move(new_source),
+                        std::move(new_target),
+                        std::make_shared<const LoweredPlan>(std::move(lowered))};
       return known->lowered;
     }
   }

@@ -1,6 +1,6 @@
 // Plan cache: plans by the identities of both documents and the options, and lowered plans by plan and runtime
-// instances. Serving moves snapshot after snapshot between the same placements; then the plan is there already, and of a
-// lowering only the pages are computed again.
+// instances. Serving moves snapshot after snapshot between the same placements; then the plan is there already, and of
+// a lowering only the pages are computed again.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +55,8 @@ class PlanCache {
   PlanPointer plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options, Faults& faults);
 
   // A live plan with its bindings. When the last bindings between the same instances differ in their pages only
-  // (BoundSide::rebind), patterns are reused and nothing but page runs is computed; else the bindings are checked in full
-  // (BoundSide::bind) and lowered. The bindings are kept while they serve as the template.
+  // (BoundSide::rebind), patterns are reused and nothing but page runs is computed; else the bindings are checked in
+  // full (BoundSide::bind) and lowered. The bindings are kept while they serve as the template.
   std::shared_ptr<const LoweredPlan> lower(const PlanPointer& plan, const BindingContext& source,
                                            std::vector<BindingPointer> source_bindings, const BindingContext& target,
                                            std::vector<BindingPointer> target_bindings, Faults& faults);

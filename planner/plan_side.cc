@@ -63,19 +63,17 @@ PlanSide::PlanSide(const Valid<StoreManifest>& manifest, const Sha256Digest& dig
 }
 
 const PlanOwner* PlanSide::find(std::string_view end) const {
-  const auto found = std::lower_bound(owners_.begin(), owners_.end(), end,
-                                      [](const PlanOwner& owner, std::string_view wanted) { return owner.end < wanted; });
+  const auto found =
+      std::lower_bound(owners_.begin(), owners_.end(), end,
+                       [](const PlanOwner& owner, std::string_view wanted) { return owner.end < wanted; });
   return found != owners_.end() && found->end == end ? &*found : nullptr;
 }
 
 std::string PlanSide::label() const {
   switch (kind_) {
-    case SideKind::kRuntime:
-      return fmt::format("placement '{}'", name_);
-    case SideKind::kStoreLayout:
-      return fmt::format("store layout '{}'", name_);
-    case SideKind::kStoreManifest:
-      return fmt::format("store manifest '{}'", name_);
+    case SideKind::kRuntime: return fmt::format("placement '{}'", name_);
+    case SideKind::kStoreLayout: return fmt::format("store layout '{}'", name_);
+    case SideKind::kStoreManifest: return fmt::format("store manifest '{}'", name_);
   }
   CHECK(false);
 }

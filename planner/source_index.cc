@@ -82,8 +82,7 @@ const std::vector<SourceIndex::LayerOverlap>& SourceIndex::overlaps(uint32_t ten
     }
     const IntervalSet common = owned.intersect(wanted);
     if (common.empty()) continue;
-    entry->second.push_back(
-        LayerOverlap{numbers_.layer_sets.intern(common), source->class_begin, source->class_end});
+    entry->second.push_back(LayerOverlap{numbers_.layer_sets.intern(common), source->class_begin, source->class_end});
   }
   return entry->second;
 }

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <tuple>
-
 #include <vector>
 
 #include "base/range.h"
@@ -25,8 +24,8 @@ class SourceIndex {
   };
   // Sources of one layer set and replica count that share layers with a target.
   struct LayerOverlap {
-    uint32_t layer_set;                // the layers in common
-    uint32_t class_begin, class_end;   // by replica ordinal
+    uint32_t layer_set;               // the layers in common
+    uint32_t class_begin, class_end;  // by replica ordinal
   };
 
   SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers);
@@ -67,9 +66,9 @@ class SourceIndex {
   void add_layer_entries(std::vector<LayerEntry> entries, uint32_t tensor, uint32_t dp);
 
   ClaimNumbers& numbers_;
-  std::vector<Claim> claims_;     // sorted
-  std::vector<uint64_t> reach_;   // for each claim the furthest head end of its class up to it
-  std::vector<Class> classes_;    // sorted
+  std::vector<Claim> claims_;    // sorted
+  std::vector<uint64_t> reach_;  // for each claim the furthest head end of its class up to it
+  std::vector<Class> classes_;   // sorted
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LayerEntry>> layer_entries_;  // by (tensor, dp)
   std::map<OverlapKey, std::vector<LayerOverlap>> overlaps_;
 };

@@ -16,8 +16,9 @@ bool keeps_to(const CopyStep& step, const StepSplit& split) {
 
 void append_contiguous(CopyStep step, const StepSplit& split, std::vector<CopyStep>& steps) {
   for (uint64_t left = step.bytes; left > 0; left -= step.bytes) {
-    step.bytes = std::min({left, split.bytes_max, bytes_to_boundary(step.source_offset, split.source_registration_bytes),
-                           bytes_to_boundary(step.target_offset, split.target_registration_bytes)});
+    step.bytes =
+        std::min({left, split.bytes_max, bytes_to_boundary(step.source_offset, split.source_registration_bytes),
+                  bytes_to_boundary(step.target_offset, split.target_registration_bytes)});
     steps.push_back(step);
     step.source_offset += step.bytes;
     step.target_offset += step.bytes;

@@ -32,7 +32,7 @@ struct CopyStep {
   uint32_t target_region = 0;
   uint64_t source_offset = 0;
   uint64_t target_offset = 0;
-  uint64_t bytes = 0;  // contiguous on both sides; at least 1
+  uint64_t bytes = 0;                                  // contiguous on both sides; at least 1
   std::array<CopyAxis, kAxisCountMax> axis_list = {};  // outermost first; those past axis_count are zero
   uint32_t axis_count = 0;
 
@@ -108,8 +108,8 @@ class ByteRanges {
   bool done_ = false;
 };
 
-// What a step may not pass. A registration boundary lies at each multiple of `..._registration_bytes` of a region: where
-// one region is registered in several pieces, no operation may cross from one into the next.
+// What a step may not pass. A registration boundary lies at each multiple of `..._registration_bytes` of a region:
+// where one region is registered in several pieces, no operation may cross from one into the next.
 struct StepSplit {
   uint64_t bytes_max = UINT64_MAX;
   uint64_t range_count_max = UINT64_MAX;
@@ -126,8 +126,8 @@ struct BatchLimits {
   uint64_t bytes_max = uint64_t{64} << 20;
 };
 
-// Cuts a list of steps, none of which has more than bytes_max, into consecutive batches that keep to the limits; returns
-// one past the end of each. O(steps).
+// Cuts a list of steps, none of which has more than bytes_max, into consecutive batches that keep to the limits;
+// returns one past the end of each. O(steps).
 std::vector<size_t> batch_ends(std::span<const CopyStep> steps, const BatchLimits& limits);
 
 }  // namespace crossdock

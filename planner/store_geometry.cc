@@ -44,7 +44,8 @@ std::optional<uint64_t> fill_strides(ObjectOrder order, const Component& compone
 
 class GeometryBuilder {
  public:
-  GeometryBuilder(const StoreLayout& layout, Faults& faults) : layout_(layout), index_(layout.cache_schema), faults_(faults) {}
+  GeometryBuilder(const StoreLayout& layout, Faults& faults)
+      : layout_(layout), index_(layout.cache_schema), faults_(faults) {}
 
   std::optional<StoreGeometry> run() {
     geometry_.parts.resize(layout_.parts.size());
@@ -255,8 +256,9 @@ std::optional<SnapshotObjects> snapshot_objects(const Valid<StoreLayout>& layout
   result.layout_digest = layout_digest;
   result.tokens = tokens;
   if (ObjectBuilder(*layout, *geometry, tokens, result).run()) return result;
-  faults.add(Rule::kPlanLimit, "", fmt::format("tokens {} in pages of {} need more than {} views", range_text(tokens),
-                                               layout->page_tokens, kStoreViewsMax));
+  faults.add(Rule::kPlanLimit, "",
+             fmt::format("tokens {} in pages of {} need more than {} views", range_text(tokens), layout->page_tokens,
+                         kStoreViewsMax));
   return std::nullopt;
 }
 

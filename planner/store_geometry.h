@@ -44,8 +44,8 @@ std::optional<StoreGeometry> store_geometry(const Valid<StoreLayout>& layout, Fa
 
 // A layout in which each distinct region of the source becomes a part, so that each writer puts whole objects: the
 // regions of replica 0 of the data-parallel rank (the lowest one when not given). Keys say which layers and heads:
-// "l00-39_h0-1". Faults: plan-participant (no such rank), and those of a layout, when regions of several writers overlap
-// (context parallelism with different head splits, for instance).
+// "l00-39_h0-1". Faults: plan-participant (no such rank), and those of a layout, when regions of several writers
+// overlap (context parallelism with different head splits, for instance).
 std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& placement, std::optional<uint64_t> dp,
                                             ObjectOrder order, uint64_t page_tokens, const std::string& name,
                                             Faults& faults);

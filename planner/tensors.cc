@@ -93,8 +93,8 @@ class TensorMatch {
 
   Range required_tokens(const LayerGroup& group, const Component& component) {
     if (component.is_state()) return Range(0, 1);
-    const Range live = options_.snapshot_tokens ? live_tokens(group, component, *options_.snapshot_tokens)
-                                                : target_.tokens();
+    const Range live =
+        options_.snapshot_tokens ? live_tokens(group, component, *options_.snapshot_tokens) : target_.tokens();
     const Range tokens = live.intersect(options_.tokens);
     const uint64_t unit = component.tokens_per_row.value_or(1);
     const bool begins_well = tokens.begin() % unit == 0 || tokens.begin() == live.begin();

@@ -104,14 +104,19 @@ std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_cou
     if (set.intervals.ranges().size() > range_count_max) return std::nullopt;
     return set.intervals;
   }
+  // Blocks of neighbouring cycles may touch, and those at the ends may lie outside: up to twice as many are looked at.
+  const uint64_t looked_at_max = (Checked(range_count_max) * 2 + Checked(set.cycle->blocks.ranges().size()) * 2)
+                                     .value()
+                                     .value_or(Range::kUnbounded);
   std::vector<Range> ranges;
   for (const Range interval : set.intervals.ranges()) {
-    const std::optional<IntervalSet> pieces =
-        tokens_within(TokenOwnership(*set.cycle), interval, range_count_max - ranges.size());
-    if (!pieces) return std::nullopt;
+    const std::optional<IntervalSet> pieces = tokens_within(TokenOwnership(*set.cycle), interval, looked_at_max);
+    if (!pieces || ranges.size() > looked_at_max) return std::nullopt;
     ranges.insert(ranges.end(), pieces->ranges().begin(), pieces->ranges().end());
   }
-  return IntervalSet::from_ranges(std::move(ranges));
+  IntervalSet stretches = IntervalSet::from_ranges(std::move(ranges));
+  if (stretches.ranges().size() > range_count_max) return std::nullopt;
+  return stretches;
 }
 
 }  // namespace crossdock

@@ -34,8 +34,8 @@ class CoverageSweep {
   // False when a limit is passed.
   bool add_layers(uint32_t region, Range layers);
 
-  // What is wrong is added as faults: kNotSource for kContained, the other kinds for kExactlyOnce, each of gaps in
-  // tensor `tensor` of `target`. False when a limit stopped it.
+  // Adds what is wrong as faults in `tensor`: kNotSource of the edge's target for kContained; the other kinds, of
+  // `target`, for kExactlyOnce. False when a limit stopped it.
   bool run(CoverageRule rule, const LayerMap& layers, uint32_t target, uint32_t tensor);
 
   uint64_t cells() const { return cells_; }

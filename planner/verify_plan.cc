@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/text.h"
 #include "planner/verify_coverage.h"
 #include "planner/verify_faults.h"
 #include "planner/verify_layers.h"
@@ -106,6 +107,11 @@ class PlanCheck {
       faults_.add(Rule::kPlanIdentity, "",
                   fmt::format("{} is about resource '{}', {} about '{}'", source.label(), source.resource()->text(),
                               target.label(), target.resource()->text()));
+    // What a manifest holds of windows follows from its snapshot.
+    if (source.kind() == SideKind::kStoreManifest && plan_.snapshot_tokens != source.tokens())
+      faults_.add(Rule::kPlanIdentity, "snapshot_tokens",
+                  fmt::format("{} holds tokens {}, the plan is about {}", source.label(), range_text(source.tokens()),
+                              plan_.snapshot_tokens ? range_text(*plan_.snapshot_tokens) : "no snapshot"));
   }
 
   void check_digest(const Sha256Digest& stated, const PlanSide& document, std::string_view field) {

@@ -32,20 +32,20 @@ struct PlanFault {
 struct PlanProof {
   std::vector<PlanFault> faults;  // the first fault_count_max; in the order of targets, tensors, layers, heads, tokens
   uint64_t fault_count = 0;
-  uint64_t cells = 0;     // blocks of (target, tensor, layers, heads) that were compared
-  bool complete = true;   // false: stopped at the work limit
+  uint64_t cells = 0;    // blocks of (target, tensor, layers, heads) that were compared
+  bool complete = true;  // false: stopped at the work limit
 };
 
 struct VerifyLimits {
-  uint64_t work_max = uint64_t{1} << 30;  // regions active in slabs, and token intervals
+  uint64_t work_max = uint64_t{1} << 27;  // regions active in slabs, and token intervals
   uint64_t token_range_count_max = 1 << 16;
   size_t fault_count_max = 100;
 };
 
-// Adds a fault for each broken rule: plan-identity (digests, kinds), plan-participant (an end that the document does not
-// have), plan-tensor (dims, layers or tokens that are not those of the documents), plan-source, plan-target, plan-gap,
-// plan-overlap, plan-empty (something is required and there is no edge), plan-limit. `plan` keeps its own rules already.
-// O(n log n) in edges and the regions of the targets.
+// Adds a fault for each broken rule: plan-identity (digests, kinds), plan-participant (an end that the document does
+// not have), plan-tensor (dims, layers or tokens that are not those of the documents), plan-source, plan-target,
+// plan-gap, plan-overlap, plan-empty (something is required and there is no edge), plan-limit. `plan` keeps its own
+// rules already. O(n log n) in edges and the regions of the targets.
 PlanProof verify_plan(const Valid<TransferPlan>& plan, const PlanSide& source, const PlanSide& target,
                       const VerifyLimits& limits, Faults& faults);
 

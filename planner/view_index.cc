@@ -14,12 +14,12 @@ const ViewClasses& ViewIndex::classes(const ComponentName& component, uint64_t t
 
   // Views are sorted by component, so those of one are neighbours.
   const std::vector<View>& views = *end_.views;
-  const auto first = std::lower_bound(views.begin(), views.end(), component,
-                                      [](const View& view, const ComponentName& name) { return view.component < name; });
+  const auto first =
+      std::lower_bound(views.begin(), views.end(), component,
+                       [](const View& view, const ComponentName& name) { return view.component < name; });
   std::vector<IndexedView> own;
   for (auto view = first; view != views.end() && view->component == component; ++view) {
-    const PageTable* table =
-        view->pages ? find_sorted(*end_.page_tables, &PageTable::id, view->pages->table) : nullptr;
+    const PageTable* table = view->pages ? find_sorted(*end_.page_tables, &PageTable::id, view->pages->table) : nullptr;
     const uint32_t region = end_.view_regions[static_cast<size_t>(view - views.begin())];
     own.push_back(IndexedView{&*view, region, row_map(*view, table, tokens_per_row), table, 0});
   }

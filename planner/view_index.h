@@ -1,4 +1,5 @@
-// The views of one end, arranged for joining: classes of equal layers, heads and dims, in each the views by their tokens.
+// The views of one end, arranged for joining: classes of equal layers, heads and dims, in each the views by their
+// tokens.
 #pragma once
 
 #include <algorithm>
@@ -49,12 +50,12 @@ class ViewIndex {
   std::map<std::pair<ComponentName, uint64_t>, ViewClasses> classes_;
 };
 
-// Calls visit(item) for each item of a list whose range overlaps `wanted`. The list is sorted by range_of(item).begin(),
-// and `reach` is the furthest end up to an item.
+// Calls visit(item) for each item of a list whose range overlaps `wanted`. The list is sorted by
+// range_of(item).begin(), and `reach` is the furthest end up to an item.
 template <class Item, class RangeOf, class Visit>
 void for_each_overlapping(const std::vector<Item>& list, Range wanted, RangeOf range_of, Visit visit) {
-  auto item = std::partition_point(list.begin(), list.end(),
-                                   [&](const Item& each) { return each.reach <= wanted.begin(); });
+  auto item =
+      std::partition_point(list.begin(), list.end(), [&](const Item& each) { return each.reach <= wanted.begin(); });
   for (; item != list.end() && range_of(*item).begin() < wanted.end(); ++item)
     if (range_of(*item).end() > wanted.begin()) visit(*item);
 }

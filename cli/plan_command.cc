@@ -1,0 +1,499 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <tuple>
+#include <variant>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/plan_output.h"
+#include "model/binding_rules.h"
+#include "model/wire/json_writer.h"
+#include "planner/bound_side.h"
+#include "planner/expand.h"
+#include "planner/lower.h"
+#include "planner/make_plan.h"
+#include "planner/store_geometry.h"
+#include "planner/verify_plan.h"
+#include "planner/wire/plan_json.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  bool upload = false;
+  bool restore = false;
+  std::string source;
+  std::string target;
+  std::string manifest;
+  std::string layout;
+  std::string object_order = "plhd";
+  uint64_t page_tokens = 0;
+  std::string layout_output;
+  std::string snapshot;
+  std::string tokens;
+  std::string source_dp;
+  std::string target_dp;
+  std::vector<std::string> participants;
+  std::vector<std::string> from;
+  std::string selection = "deterministic";
+  std::vector<std::string> nics;
+  std::vector<std::string> source_bindings;
+  std::vector<std::string> target_bindings;
+  bool steps = false;
+  bool expand = false;
+  bool json = false;
+  bool no_documents = false;
+  uint64_t row_count_max = 50;
+  uint64_t operation_ns = 0;
+  uint64_t bandwidth = 0;
+  uint64_t gather_bandwidth = 0;
+  uint64_t gather_piece_ns = 0;
+  uint64_t staging_bytes = 0;
+  uint64_t strided_axes = 0;
+  std::string output;
+};
+
+constexpr uint64_t kDefaultPageTokens = 64;
+
+// One side of the plan: its document, and the look of it.
+struct Side {
+  std::string path;
+  AnyDocument document;
+  Sha256Digest digest;
+  std::optional<PlanSide> side;
+};
+
+// Everything that a run of the command holds while it works.
+struct Work {
+  std::optional<Side> source;
+  std::optional<Side> target;
+  std::optional<Valid<SnapshotDescriptor>> snapshot;
+  PlanOptions plan_options;
+  std::vector<std::unique_ptr<Valid<RuntimeBinding>>> bindings;
+  std::optional<BindingContext> source_context;
+  std::optional<BindingContext> target_context;
+  std::optional<SnapshotObjects> objects;
+  std::optional<BoundSide> source_bytes;
+  std::optional<BoundSide> target_bytes;
+};
+
+bool usage(std::string_view message) {
+  fail(kBadInput, message);
+  return false;
+}
+
+bool refused(const std::string& label, const Faults& faults) {
+  fail(label, faults);
+  return false;
+}
+
+template <class Document>
+bool load_side(const std::string& path, std::string_view option, std::optional<Side>& side) {
+  std::optional<AnyDocument> document = load_any_or_fail(path);
+  if (!document) return false;
+  if (std::get_if<Valid<Document>>(&*document) == nullptr)
+    return usage(fmt::format("{} {}: is a {}, which cannot stand here", option, path, schema_name(*document)));
+  side.emplace(Side{path, std::move(*document), {}, {}});
+  side->digest = digest(side->document);
+  side->side.emplace(std::get<Valid<Document>>(side->document), side->digest);
+  return true;
+}
+
+std::optional<uint64_t> number_of(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// "A:B", "A:" or ":B".
+std::optional<Range> token_range(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  const std::string first = text.substr(0, colon);
+  const std::string last = text.substr(colon + 1);
+  const std::optional<uint64_t> begin = first.empty() ? std::optional<uint64_t>(0) : number_of(first);
+  const std::optional<uint64_t> end = last.empty() ? std::optional(Range::kUnbounded) : number_of(last);
+  if (!begin || !end || *begin >= *end) return std::nullopt;
+  return Range(*begin, *end);
+}
+
+bool check_usage(const Options& options) {
+  if (options.upload && options.restore) return usage("--upload and --restore are two different plans");
+  if (options.upload) {
+    if (options.source.empty() || !options.target.empty() || !options.manifest.empty())
+      return usage("--upload needs --source, and takes neither --target nor --manifest");
+    if (!options.layout.empty() && options.page_tokens != 0)
+      return usage("--page-size is for a layout that is made, not for the one of --layout");
+  } else if (options.restore) {
+    if (options.target.empty() || !options.source.empty() || options.manifest.empty() == options.layout.empty())
+      return usage("--restore needs --target, and either --manifest or --layout in the place of --source");
+  } else if (options.source.empty() || options.target.empty()) {
+    return usage("--source and --target are needed (or --upload, or --restore)");
+  } else if (!options.manifest.empty() || !options.layout.empty()) {
+    return usage("--manifest and --layout are for --restore and --upload");
+  }
+  if (!options.layout_output.empty() && !options.upload) return usage("--layout-output is for --upload");
+  if (options.expand && options.json) return usage("--expand prints JSON lines already; leave out --json");
+  const bool has_bindings = !options.source_bindings.empty() || !options.target_bindings.empty();
+  if (has_bindings && !options.steps && !options.expand) return usage("bindings are for --steps or --expand");
+  if (options.upload && !options.target_bindings.empty()) return usage("--upload has no target bindings");
+  if (options.restore && !options.source_bindings.empty()) return usage("--restore has no source bindings");
+  if (options.steps || has_bindings) {
+    if (!options.restore && options.source_bindings.empty()) return usage("--steps needs --source-binding");
+    if (!options.upload && options.target_bindings.empty()) return usage("--steps needs --target-binding");
+  }
+  if (options.staging_bytes != 0 && !options.steps) return usage("--staging is for --steps");
+  return true;
+}
+
+bool fill_plan_options(const Options& options, Work& work) {
+  PlanOptions& plan = work.plan_options;
+  if (!options.tokens.empty()) {
+    const std::optional<Range> tokens = token_range(options.tokens);
+    if (!tokens) return usage(fmt::format("--tokens '{}' is no interval like 0:4096", options.tokens));
+    plan.tokens = *tokens;
+  }
+  for (const auto& [text, name, value] : {std::tuple(&options.source_dp, "--source-dp", &plan.source_dp),
+                                          std::tuple(&options.target_dp, "--target-dp", &plan.target_dp)}) {
+    if (text->empty()) continue;
+    *value = number_of(*text);
+    if (!*value) return usage(fmt::format("{} '{}' is no data-parallel rank", name, *text));
+  }
+  for (const std::string& participant : options.participants) plan.targets.emplace_back(participant);
+  for (const std::string& participant : options.from) plan.sources.emplace_back(participant);
+  if (options.selection == "balanced") plan.selection = SourceSelection::kBalanced;
+  for (const std::string& text : options.nics) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return usage(fmt::format("--nic '{}' is not of the form NAME=PARTICIPANT,PARTICIPANT,...", text));
+    NicGroup group{text.substr(0, equals), {}};
+    for (size_t begin = equals + 1; begin <= text.size();) {
+      const size_t end = std::min(text.find(',', begin), text.size());
+      group.participants.emplace_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    plan.nics.push_back(std::move(group));
+  }
+  return true;
+}
+
+// A layout for this source, from a file or made for it.
+bool load_layout(const Options& options, Work& work) {
+  if (!options.layout.empty()) return load_side<StoreLayout>(options.layout, "--layout", work.target);
+  const auto& placement = std::get<Valid<PlacementManifest>>(work.source->document);
+  const auto order = std::find_if(kObjectOrders.begin(), kObjectOrders.end(),
+                                  [&](const ObjectOrderName& each) { return each.name == options.object_order; });
+  const uint64_t page_tokens = options.page_tokens != 0 ? options.page_tokens
+                               : placement->paging      ? placement->paging->page_tokens
+                                                        : kDefaultPageTokens;
+  Faults faults;
+  std::optional<Valid<StoreLayout>> layout =
+      layout_of(placement, work.plan_options.source_dp, order->order, page_tokens,
+                fmt::format("{}-{}", placement->name, options.object_order), faults);
+  if (!layout) return refused(options.source, faults);
+  work.target.emplace(Side{"the layout made for it", AnyDocument(std::move(*layout)), {}, {}});
+  work.target->digest = digest(work.target->document);
+  work.target->side.emplace(std::get<Valid<StoreLayout>>(work.target->document), work.target->digest);
+  return true;
+}
+
+bool load_sides(const Options& options, Work& work) {
+  if (options.upload)
+    return load_side<PlacementManifest>(options.source, "--source", work.source) && load_layout(options, work);
+  if (!load_side<PlacementManifest>(options.target, "--target", work.target)) return false;
+  if (!options.restore) return load_side<PlacementManifest>(options.source, "--source", work.source);
+  if (!options.layout.empty()) return load_side<StoreLayout>(options.layout, "--layout", work.source);
+  if (!load_side<StoreManifest>(options.manifest, "--manifest", work.source)) return false;
+  work.plan_options.snapshot_tokens = work.source->side->tokens();
+  return true;
+}
+
+bool load_snapshot(const Options& options, Work& work) {
+  if (options.snapshot.empty()) return true;
+  work.snapshot = load_or_fail<SnapshotDescriptor>(options.snapshot);
+  if (!work.snapshot) return false;
+  work.plan_options.snapshot_tokens = (*work.snapshot)->tokens;
+  Faults faults;
+  Faults none;
+  const auto schema = Valid<CacheSchema>::make(work.source->side->cache_schema(), none);
+  CHECK(schema.has_value());  // it was valid inside its document
+  check_snapshot(**work.snapshot, *work.source->side, digest(*schema), *work.target->side, faults);
+  return faults.empty() || refused(options.snapshot, faults);
+}
+
+bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work& work,
+                  std::optional<BindingContext>& context, std::optional<BoundSide>& bytes) {
+  const auto& placement = std::get<Valid<PlacementManifest>>(side.document);
+  context.emplace(placement, work.snapshot ? &*work.snapshot : nullptr);
+  std::vector<const Valid<RuntimeBinding>*> pointers;
+  for (const std::string& path : paths) {
+    std::optional<Valid<RuntimeBinding>> binding = load_or_fail<RuntimeBinding>(path);
+    if (!binding) return false;
+    work.bindings.push_back(std::make_unique<Valid<RuntimeBinding>>(std::move(*binding)));
+    pointers.push_back(work.bindings.back().get());
+  }
+  Faults faults;
+  bytes = BoundSide::bind(*context, pointers, faults);
+  return bytes || refused(side.path, faults);
+}
+
+// The objects of a layout need to know of how many tokens: those of the bindings on the other side.
+bool bind_layout(const Side& side, Range tokens, Work& work, std::optional<BoundSide>& bytes) {
+  Faults faults;
+  work.objects = snapshot_objects(std::get<Valid<StoreLayout>>(side.document), side.digest, tokens, faults);
+  if (!work.objects) return refused(side.path, faults);
+  bytes.emplace(*work.objects);
+  return true;
+}
+
+bool bind_sides(const Options& options, Work& work) {
+  if (!options.source_bindings.empty() &&
+      !bind_runtime(options.source_bindings, *work.source, work, work.source_context, work.source_bytes))
+    return false;
+  if (!options.target_bindings.empty() &&
+      !bind_runtime(options.target_bindings, *work.target, work, work.target_context, work.target_bytes))
+    return false;
+  if (options.upload) return bind_layout(*work.target, work.source_bytes->tokens(), work, work.target_bytes);
+  if (!options.restore) return true;
+  if (!options.layout.empty()) return bind_layout(*work.source, work.target_bytes->tokens(), work, work.source_bytes);
+  work.source_bytes.emplace(std::get<Valid<StoreManifest>>(work.source->document), work.source->digest);
+  return true;
+}
+
+template <class Encode>
+std::string json_line(Encode encode) {
+  JsonWriter out;
+  encode(out);
+  return out.take();
+}
+
+// Fields in the order that docs/formats.md gives them; JsonWriter would sort them.
+class Line {
+ public:
+  Line& text(std::string_view name, std::string_view value) {
+    return add(name, json_line([&](JsonWriter& out) { out.string(value); }));
+  }
+  Line& number(std::string_view name, uint64_t value) { return add(name, fmt::to_string(value)); }
+  std::string take() { return line_ + "}\n"; }
+
+ private:
+  Line& add(std::string_view name, std::string_view json) {
+    line_ += fmt::format("{}\"{}\":{}", line_.empty() ? "{" : ",", name, json);
+    return *this;
+  }
+  std::string line_;
+};
+
+std::string line_of(const LogicalRow& row) {
+  return Line()
+      .text("source", row.source)
+      .text("target", row.target)
+      .number("layer", row.layer)
+      .text("component", row.component)
+      .number("head_start", row.heads.begin())
+      .number("head_count", row.heads.size())
+      .number("token_start", row.tokens.begin())
+      .number("token_count", row.tokens.size())
+      .number("source_head_offset", row.source_head_offset)
+      .number("target_head_offset", row.target_head_offset)
+      .number("head_dim", row.head_dim)
+      .number("itemsize", row.item_bytes)
+      .take();
+}
+
+std::string line_of(const StoreRow& row) {
+  return Line()
+      .text("participant", row.participant)
+      .number("layer", row.layer)
+      .text("component", row.component)
+      .number("head_start", row.heads.begin())
+      .number("head_count", row.heads.size())
+      .number("part_index", row.part_index)
+      .number("part_offset", row.part_offset)
+      .number("token_stride_bytes", row.row_stride_bytes)
+      .number("head_stride_bytes", row.head_stride_bytes)
+      .take();
+}
+
+std::string line_of(const ByteRow& row) {
+  return Line()
+      .text("source", row.source)
+      .text("target", row.target)
+      .text("source_region", row.source_region)
+      .number("source_offset", row.source_offset)
+      .text("target_region", row.target_region)
+      .number("target_offset", row.target_offset)
+      .number("bytes", row.bytes)
+      .take();
+}
+
+// Lines sorted as text, so that sort, comm and diff of other tools agree about their order.
+template <class Row>
+int print_rows(const std::optional<std::vector<Row>>& rows, const Faults& faults) {
+  if (!rows) return fail("the plan's rows", faults);
+  std::vector<std::string> lines;
+  lines.reserve(rows->size());
+  for (const Row& row : *rows) lines.push_back(line_of(row));
+  std::sort(lines.begin(), lines.end());
+  for (const std::string& line : lines) print(line);
+  return kDone;
+}
+
+int print_expanded(const Work& work, const TransferPlan& plan, const LoweredPlan* lowered) {
+  Faults faults;
+  if (lowered != nullptr) return print_rows(byte_rows(plan, *lowered, kRowsMax, faults), faults);
+  const Side& store = plan.kind == PlanKind::kUpload ? *work.target : *work.source;
+  if (const auto* layout = std::get_if<Valid<StoreLayout>>(&store.document)) {
+    const std::optional<StoreGeometry> geometry = store_geometry(*layout, faults);
+    if (!geometry) return fail(store.path, faults);
+    return print_rows(store_rows(plan, **layout, *geometry, kRowsMax, faults), faults);
+  }
+  return print_rows(logical_rows(plan, *work.source->side, *work.target->side, kRowsMax, faults), faults);
+}
+
+std::optional<TransportLimits> transport_of(const Options& options) {
+  TransportLimits limits;
+  limits.operation_ns = options.operation_ns;
+  limits.bandwidth_bytes_per_s = options.bandwidth;
+  limits.gather_bytes_per_s = options.gather_bandwidth;
+  limits.gather_piece_ns = options.gather_piece_ns;
+  limits.staging_bytes_max = options.staging_bytes;
+  limits.strided_axis_count_max = options.strided_axes;
+  if (limits == TransportLimits()) return std::nullopt;
+  return limits;
+}
+
+int write_files(const Options& options, const Work& work, const Valid<TransferPlan>& plan) {
+  if (!options.layout_output.empty()) {
+    const auto& layout = std::get<Valid<StoreLayout>>(work.target->document);
+    const int code = write_document(options.layout_output, to_json(layout),
+                                    fmt::format("store layout '{}', {} parts", layout->name, layout->parts.size()));
+    if (code != kDone) return code;
+  }
+  if (options.output.empty()) return kDone;
+  const AnyDocument* source = options.no_documents ? nullptr : &work.source->document;
+  const AnyDocument* target = options.no_documents ? nullptr : &work.target->document;
+  return write_document(options.output, plan_to_json(plan, source, target),
+                        fmt::format("plan, {} edges", grouped(plan->edges.size())));
+}
+
+int run(const Options& options) {
+  Work work;
+  if (!check_usage(options) || !fill_plan_options(options, work) || !load_sides(options, work) ||
+      !load_snapshot(options, work))
+    return kBadInput;
+  if ((options.steps || !options.source_bindings.empty() || !options.target_bindings.empty()) &&
+      !bind_sides(options, work))
+    return kBadInput;
+
+  const auto begin = std::chrono::steady_clock::now();
+  Faults faults("plan");
+  BalanceReport balance;
+  const auto plan =
+      make_plan(*work.source->side, *work.target->side, work.plan_options, PlanLimits(), faults, &balance);
+  const std::string label = fmt::format("{} -> {}", work.source->path, work.target->path);
+  if (!plan) return fail(label, faults);
+  const auto planned = std::chrono::steady_clock::now();
+  const PlanProof proof = verify_plan(*plan, *work.source->side, *work.target->side, VerifyLimits(), faults);
+  if (!faults.empty()) return fail(label, faults);
+  const auto proved = std::chrono::steady_clock::now();
+  const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
+  log_info(fmt::format("planned in {:.3f} ms, proved in {:.3f} ms", ms(begin, planned), ms(planned, proved)));
+
+  std::optional<LoweredPlan> lowered;
+  if (work.source_bytes && work.target_bytes) {
+    lowered = lower(**plan, *work.source_bytes, *work.target_bytes, LowerOptions(), LowerLimits(), faults);
+    if (!lowered) return fail(label, faults);
+    log_info(fmt::format("lowered in {:.3f} ms", ms(proved, std::chrono::steady_clock::now())));
+  }
+  if (const int code = write_files(options, work, *plan); code != kDone) return code;
+  const LoweredPlan* steps = lowered ? &*lowered : nullptr;
+  if (options.expand) return print_expanded(work, **plan, steps);
+  if (options.output == "-") return kDone;
+
+  PlanReport report{**plan,
+                    digest(*plan),
+                    work.source->side->label(),
+                    work.target->side->label(),
+                    proof,
+                    required_volume(**plan, *work.target->side),
+                    balance,
+                    steps,
+                    {}};
+  if (steps != nullptr) report.transport = transport_of(options);
+  print(options.json ? plan_json(report) + "\n" : plan_table(report, options.row_count_max));
+  return kDone;
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command = app.add_subcommand("plan", "Plan who sends what to whom, and prove that nothing is missing");
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  add_text(*command, "--source", o.source, "FILE", "Placement to take from");
+  add_text(*command, "--target", o.target, "FILE", "Placement to bring to");
+  command->add_flag("--upload", o.upload, "Plan from --source into a store");
+  command->add_flag("--restore", o.restore, "Plan from a store (--manifest or --layout) to --target");
+  add_text(*command, "--manifest", o.manifest, "FILE", "With --restore: what the store has published");
+  add_text(*command, "--layout", o.layout, "FILE", "Store layout to write into or to read from");
+  add_text(*command, "--object-order", o.object_order, "ORDER",
+           "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld")
+      ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
+  add_number(*command, "--page-size", o.page_tokens, 1, UINT64_MAX,
+             "The same: tokens of a page (default: of the placement's paging, else 64)");
+  add_text(*command, "--layout-output", o.layout_output, "FILE", "Write the layout that was made");
+  add_text(*command, "--snapshot", o.snapshot, "FILE", "Snapshot to move: its tokens, and what lives in windows");
+  add_text(*command, "--tokens", o.tokens, "A:B", "Only tokens A to B-1");
+  add_text(*command, "--source-dp", o.source_dp, "N",
+           "Data-parallel rank to take from (default: the target's, modulo their number)");
+  add_text(*command, "--target-dp", o.target_dp, "N", "Bring only to this data-parallel rank (default: to all)");
+  command->add_option("--participant", o.participants, "Bring only to these targets")->type_name("NAME");
+  command->add_option("--from", o.from, "Take only from these sources")->type_name("NAME");
+  add_text(*command, "--selection", o.selection, "HOW",
+           "Choice among replicas: deterministic (rank order) or balanced (least load on the busiest source)")
+      ->check(CLI::IsMember({"deterministic", "balanced"}).description(""));
+  command->add_option("--nic", o.nics, "For balanced: sources that share a network interface (default: each its own)")
+      ->type_name("NAME=P,P,...");
+  command->add_option("--source-binding", o.source_bindings, "Bindings of the source's participants")
+      ->type_name("FILE");
+  command->add_option("--target-binding", o.target_bindings, "Bindings of the target's participants")
+      ->type_name("FILE");
+  command->add_flag("--steps", o.steps, "Lower the plan with the bindings, and count steps");
+  add_number(*command, "--operation-ns", o.operation_ns, 0, UINT64_MAX, "With --steps: cost of one operation");
+  add_number(*command, "--bandwidth", o.bandwidth, 0, UINT64_MAX, "The same: bytes per second of the link");
+  add_number(*command, "--strided-axes", o.strided_axes, 0, CopyStep::kAxisCountMax,
+             "The same: axes that one operation may have");
+  add_number(*command, "--staging", o.staging_bytes, 0, UINT64_MAX,
+             "The same: staging bytes at each end, for packed transfers");
+  add_number(*command, "--gather-bandwidth", o.gather_bandwidth, 0, UINT64_MAX,
+             "The same: bytes per second of gathering");
+  add_number(*command, "--gather-piece-ns", o.gather_piece_ns, 0, UINT64_MAX,
+             "The same: cost of gathering one contiguous piece");
+  command->add_flag("--expand", o.expand, "Print one JSON line for each row, sorted, for other tools to compare");
+  command->add_flag("--json", o.json, "Print the summary as JSON");
+  add_number(*command, "--rows", o.row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
+  add_text(*command, "-o,--output", o.output, "FILE", "Write the plan document ('-': to standard output, only that)");
+  command->add_flag("--no-documents", o.no_documents, "Let the plan name its two documents by digest only");
+  command->footer(
+      R"(Every plan is proved before it is shown: by sweeping over the boundaries of what the targets own, not as it was made.
+Tables give bytes per token where no --snapshot, --tokens or --manifest says how many tokens there are.
+--expand prints edges by layer; with --upload or --layout ranges of the layout's objects; with bindings byte copies.
+
+Examples:
+  crossdock plan --source prefill.json --target decode.json -o plan.json
+  crossdock plan --source prefill.json --target decode.json --selection balanced --nic n0=t0,t1 --nic n1=t2,t3
+  crossdock plan --source prefill.json --target decode.json --snapshot snap.json --steps \
+      --source-binding prefill/*.json --target-binding decode/*.json
+  crossdock plan --upload --source prefill.json --object-order lphd --layout-output layout.json
+  crossdock plan --restore --layout layout.json --target decode.json --expand)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

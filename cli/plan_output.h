@@ -1,0 +1,36 @@
+// How plans and their proofs read: tables for people, JSON for tools.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/gather.h"
+#include "planner/lower.h"
+#include "planner/make_plan.h"
+#include "planner/plan.h"
+#include "planner/plan_volume.h"
+#include "planner/verify_plan.h"
+
+namespace crossdock::cli {
+
+// What is known of a plan when it is shown.
+struct PlanReport {
+  const TransferPlan& plan;
+  Sha256Digest digest;
+  std::string source_label;
+  std::string target_label;
+  const PlanProof& proof;
+  PairVolume required;
+  BalanceReport balance;
+  const LoweredPlan* lowered = nullptr;           // with bindings
+  std::optional<TransportLimits> transport = {};  // with bindings, for the choice between direct and packed
+};
+
+std::string plan_table(const PlanReport& report, uint64_t row_count_max);
+std::string plan_json(const PlanReport& report);
+
+// The faults of a proof as JSON, with exact coordinates, in an array.
+std::string proof_faults_json(const TransferPlan& plan, const PlanProof& proof);
+
+}  // namespace crossdock::cli

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/file.h"
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/plan_output.h"
+#include "model/wire/json_writer.h"
+#include "planner/verify_plan.h"
+#include "planner/wire/plan_json.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string source;
+  std::string target;
+  bool json = false;
+};
+
+// A document of one side: the one that is named, or the one that the plan carries.
+bool find_document(const std::string& path, std::string_view option, std::optional<AnyDocument>& document) {
+  if (!path.empty()) {
+    document = load_any_or_fail(path);
+    return document.has_value();
+  }
+  if (document) return true;
+  fail(kBadInput, fmt::format("the plan carries no document for its {}: give it with --{}", option, option));
+  return false;
+}
+
+void encode_faults(JsonWriter& out, const Faults& faults) {
+  out.begin_array();
+  for (const Fault& fault : faults.kept()) {
+    out.begin_object();
+    out.key("message").string(printable(fault.message));
+    out.key("place").string(printable(fault.place));
+    out.key("rule").string(rule_name(fault.rule));
+    out.end_object();
+  }
+  out.end_array();
+}
+
+std::string result_json(const PlanDocument& document, const PlanProof& proof, const Faults& faults) {
+  JsonWriter out;
+  out.begin_object();
+  out.key("cells").number(proof.cells);
+  out.key("complete").boolean(proof.complete);
+  out.key("digest").string(digest(document.plan).hex());
+  out.key("fault_count").number(faults.total());
+  out.key("faults");
+  encode_faults(out, faults);
+  out.key("places").raw(proof_faults_json(*document.plan, proof));
+  out.key("proved").boolean(faults.empty());
+  out.end_object();
+  return out.take();
+}
+
+int run(const Options& options) {
+  const Result<std::string> text = read_file(options.path, JsonLimits().bytes_max);
+  if (!text.ok()) return fail(kBadInput, text.status().message());
+  Faults faults("plan");
+  std::optional<PlanDocument> document = read_plan(text.value(), JsonLimits(), faults);
+  if (!document) return fail(options.path, faults);
+  if (!find_document(options.source, "source", document->source) ||
+      !find_document(options.target, "target", document->target))
+    return kBadInput;
+  const std::optional<PlanSide> source = plan_side(*document->source);
+  const std::optional<PlanSide> target = plan_side(*document->target);
+  for (const auto& [side, any] : {std::pair(&source, &*document->source), std::pair(&target, &*document->target)})
+    if (!*side) return fail(kBadInput, fmt::format("a {} cannot stand on a side of a plan", schema_name(*any)));
+
+  const PlanProof proof = verify_plan(document->plan, *source, *target, VerifyLimits(), faults);
+  if (options.json)
+    print(result_json(*document, proof, faults) + "\n");
+  else if (faults.empty())
+    print(fmt::format("{}: proved: {} edges bring {} what it requires, each element once ({} cells), sha256:{}\n",
+                      printable(options.path), grouped(document->plan->edges.size()), printable(target->label()),
+                      grouped(proof.cells), digest(document->plan).hex()));
+  else
+    print(fault_lines(options.path, faults));
+  return faults.empty() ? kDone : kBadInput;
+}
+
+}  // namespace
+
+void add_verify_plan_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("verify-plan", "Prove a plan against its two documents, or tell each gap and overlap");
+  const auto options = std::make_shared<Options>();
+  command->add_option("plan", options->path, "Plan document; '-' is standard input")->required()->type_name("FILE");
+  add_text(*command, "--source", options->source, "FILE", "Source document (default: the one that the plan carries)");
+  add_text(*command, "--target", options->target, "FILE", "Target document (default: the one that the plan carries)");
+  command->add_flag("--json", options->json, "Print the result as JSON, with exact coordinates of each fault");
+  command->footer(
+      R"(The proof sweeps over the boundaries of what the targets own; the planner does not work that way.
+Exit status 0: proved. 2: the plan breaks a rule; each fault is one line with the rule in brackets.
+
+Examples:
+  crossdock verify-plan plan.json
+  crossdock verify-plan plan.json --source prefill.json --target decode.json --json)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli
