@@ -100,7 +100,7 @@ TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range to
 }
 
 std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_count_max) {
-  if (!set.cycle) {
+  if (!set.cycle || holds_all(*set.cycle)) {
     if (set.intervals.ranges().size() > range_count_max) return std::nullopt;
     return set.intervals;
   }
