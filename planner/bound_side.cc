@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
-#include "base/checked.h"
 #include "base/sorted.h"
-#include "model/view_geometry.h"
+#include "planner/slot_limits.h"
 
 namespace crossdock {
 namespace {
@@ -75,24 +73,6 @@ bool epochs_agree(std::span<const Valid<RuntimeBinding>* const> bindings) {
   return true;
 }
 
-// The highest slot of which a whole page of the view lies within its region; empty when not even slot 0 does.
-std::optional<uint64_t> slot_max(const View& view, const Component& component, uint64_t rows_per_page,
-                                 uint64_t region_bytes) {
-  const Checked reach = Checked(view.offset_bytes) + Checked(view.strides.layer) * (view.layers.size() - 1) +
-                        Checked(view.strides.head) * (view.heads.size() - 1) +
-                        Checked(view.strides.dim) * (view.dims.size() - 1) +
-                        Checked(view.strides.row) * (rows_per_page - 1) + component.item_bytes;
-  const std::optional<uint64_t> bytes = reach.value();
-  if (!bytes || *bytes > region_bytes || view.pages->page_stride_bytes == 0) return std::nullopt;
-  return (region_bytes - *bytes) / view.pages->page_stride_bytes;
-}
-
-const Component& component_of(const View& view, const CacheSchema& schema) {
-  const LayerGroup* group = schema.find_group(view.layers.begin());
-  CHECK(group != nullptr && group->find(view.component) != nullptr);  // rules of a binding
-  return *group->find(view.component);
-}
-
 }  // namespace
 
 std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
@@ -121,61 +101,21 @@ std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
   side.tokens_ = first.tokens;
   side.snapshot_digest_ = first.snapshot_digest;
   side.number_regions();
-  side.note_pages(context.placement().cache_schema);
+  std::optional<SlotLimits> limits =
+      slot_limits(side.ends_, side.regions_, side.tokens_, context.placement().cache_schema);
+  if (limits) side.slot_limits_ = std::make_shared<const SlotLimits>(std::move(*limits));
   return side;
 }
 
-void BoundSide::note_pages(const CacheSchema& schema) {
-  std::map<std::tuple<size_t, size_t, uint64_t, uint64_t>, uint64_t> uses;
-  std::map<uint32_t, std::set<std::pair<size_t, size_t>>> tables_of;  // by region
-  std::map<uint32_t, std::set<uint64_t>> strides_of;
-  std::set<uint32_t> plain;
-  for (size_t end = 0; end < ends_.size(); ++end) {
-    const std::vector<View>& views = *ends_[end].views;
-    for (size_t i = 0; i < views.size(); ++i) {
-      const View& view = views[i];
-      const uint32_t region = ends_[end].view_regions[i];
-      if (!view.pages) {
-        plain.insert(region);
-        continue;
-      }
-      const Component& component = component_of(view, schema);
-      const PageTable* table = find_sorted(*ends_[end].page_tables, &PageTable::id, view.pages->table);
-      Faults none;
-      const std::optional<ViewRows> rows = resolve_rows(view, component, table, tokens_, "", none);
-      CHECK(rows.has_value());
-      const std::optional<uint64_t> highest = slot_max(view, component, rows->per_page, regions_[region].bytes);
-      if (!highest) {
-        may_rebind_ = false;
-        return;
-      }
-      const size_t number = static_cast<size_t>(table - ends_[end].page_tables->data());
-      const auto [use, is_new] =
-          uses.try_emplace(std::tuple(end, number, rows->first_page(), rows->last_page()), *highest);
-      if (!is_new) use->second = std::min(use->second, *highest);
-      tables_of[region].insert({end, number});
-      strides_of[region].insert(view.pages->page_stride_bytes);
-    }
-  }
-  for (const auto& [key, highest] : uses)
-    paged_uses_.push_back(PagedUse{std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), highest});
-  std::set<TableSet> sets;
-  for (const auto& [region, tables] : tables_of) {
-    if (plain.contains(region) || strides_of[region].size() > 1) may_rebind_ = false;
-    if (tables.size() > 1) sets.insert(TableSet(tables.begin(), tables.end()));
-  }
-  shared_tables_.assign(sets.begin(), sets.end());
-}
-
 bool BoundSide::slots_fit(std::span<const Valid<RuntimeBinding>* const> sorted) const {
-  for (const PagedUse& use : paged_uses_) {
+  for (const PagedUse& use : slot_limits_->uses) {
     const std::vector<uint64_t>& slots = (*sorted[use.end])->page_tables[use.table].slots;
     const auto begin = slots.begin() + static_cast<ptrdiff_t>(use.first_page);
     if (*std::max_element(begin, slots.begin() + static_cast<ptrdiff_t>(use.last_page) + 1) > use.slot_max)
       return false;
   }
   std::vector<uint64_t> all;
-  for (const TableSet& tables : shared_tables_) {
+  for (const TableSet& tables : slot_limits_->shared_tables) {
     all.clear();
     for (const auto& [end, table] : tables) {
       const std::vector<uint64_t>& slots = (*sorted[end])->page_tables[table].slots;
@@ -237,7 +177,7 @@ BoundSide::BoundSide(const SnapshotObjects& objects)
 }
 
 bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings) {
-  if (!may_rebind_ || bindings_.empty() || bindings.size() != bindings_.size()) return false;
+  if (slot_limits_ == nullptr || bindings_.empty() || bindings.size() != bindings_.size()) return false;
   std::vector<const Valid<RuntimeBinding>*> sorted = sort_bindings(bindings);
   for (size_t i = 0; i < sorted.size(); ++i)
     if (!same_shape(**bindings_[i], **sorted[i])) return false;

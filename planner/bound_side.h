@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -19,6 +20,8 @@
 #include "planner/store_geometry.h"
 
 namespace crossdock {
+
+struct SlotLimits;  // planner/slot_limits.h
 
 // A region as steps name it, or an object of a store, whose instance is empty. Within an instance the address tells
 // regions of one name apart.
@@ -53,9 +56,9 @@ class BoundSide {
   explicit BoundSide(const SnapshotObjects& objects);
 
   // Takes other bindings of the same participants in which nothing but operation, snapshot, epochs, generation and the
-  // slots of page tables differs, and makes sure that no slot lies past its region or is given out twice there. False,
-  // and nothing is changed, when it cannot tell: bind() has to look again. It is cautious: tables that share slots, and
-  // regions that hold views without pages beside those with, are left to bind(). O(views + pages log pages).
+  // slots of page tables differs, and makes sure that no page comes to lie on another or past its region. False, and
+  // nothing is changed, when it cannot tell (planner/slot_limits.h): bind() has to look again. O(views + pages log
+  // pages).
   bool rebind(std::span<const Valid<RuntimeBinding>* const> bindings);
 
   SideKind kind() const { return kind_; }
@@ -69,21 +72,8 @@ class BoundSide {
   const BoundEnd* find(std::string_view end) const;
 
  private:
-  // Pages of one table that views of one end have in some regions.
-  struct PagedUse {
-    size_t end = 0;
-    size_t table = 0;
-    uint64_t first_page = 0;
-    uint64_t last_page = 0;
-    uint64_t slot_max = 0;  // no further page lies within all of the regions
-
-    friend auto operator<=>(const PagedUse&, const PagedUse&) = default;
-  };
-  using TableSet = std::vector<std::pair<size_t, size_t>>;  // (end, table), sorted
-
   BoundSide() = default;
   void number_regions();
-  void note_pages(const CacheSchema& schema);
   bool slots_fit(std::span<const Valid<RuntimeBinding>* const> sorted) const;
 
   SideKind kind_ = SideKind::kRuntime;
@@ -93,9 +83,7 @@ class BoundSide {
   std::vector<const Valid<RuntimeBinding>*> bindings_;  // sorted by participant; empty for a store
   std::vector<BoundRegion> regions_;                    // sorted
   std::vector<BoundEnd> ends_;                          // sorted by end
-  std::vector<PagedUse> paged_uses_;
-  std::vector<TableSet> shared_tables_;  // tables whose pages lie in one region, for each different set of them
-  bool may_rebind_ = true;
+  std::shared_ptr<const SlotLimits> slot_limits_;       // null: rebind() is not possible
 };
 
 }  // namespace crossdock

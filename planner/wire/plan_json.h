@@ -27,7 +27,7 @@ struct PlanDocument {
 std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& limits, Faults& faults);
 
 // The canonical text. Same plan, same documents, same bytes. Null documents are not carried; others must be those that
-// the plan names.
+// the plan names, of a kind that may stand there.
 std::string plan_to_json(const Valid<TransferPlan>& plan, const AnyDocument* source = nullptr,
                          const AnyDocument* target = nullptr);
 

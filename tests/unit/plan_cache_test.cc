@@ -1,0 +1,259 @@
+#include "planner/plan_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "model/partition.h"
+#include "model/wire/documents.h"
+
+namespace crossdock {
+namespace {
+
+constexpr uint64_t kTokens = 100;
+constexpr uint64_t kPageTokens = 16;
+constexpr uint64_t kPages = 7;
+constexpr uint64_t kPoolSlots = 40;
+
+Valid<PlacementManifest> placement_of(uint64_t tp) {
+  const Component key{ComponentName("key"), "bfloat16", "plain", 2, 4, 8, 1};
+  Component value = key;
+  value.name = ComponentName("value");
+  PartitionRequest request;
+  request.name = "p";
+  request.resource = ResourceId("kv:r");
+  request.revision = RevisionId("1");
+  request.tp = tp;
+  request.layer_count = 3;
+  Faults faults;
+  auto schema = Valid<CacheSchema>::make(CacheSchema{{LayerGroup{{Range(0, 3)}, std::nullopt, {key, value}}}}, faults);
+  return *partition(*schema, request, faults);
+}
+
+// One pool for keys and one for values, pages at the given slots.
+RuntimeBinding binding_of(const BindingContext& context, size_t part, std::vector<uint64_t> slots,
+                          const std::string& operation) {
+  const PlacementManifest& placement = context.placement();
+  RuntimeBinding binding;
+  binding.operation = OperationId(operation);
+  binding.resource = placement.resource;
+  binding.revision = placement.revision;
+  binding.participant = placement.parts[part].participant;
+  binding.instance = InstanceId(binding.participant.text());
+  binding.placement_digest = context.placement_digest();
+  binding.tokens = Range(0, kTokens);
+  binding.devices = {Device{DeviceId("d"), "host", uint64_t{1} << 40}};
+  binding.page_tables = {PageTable{PageTableId("pages"), kPageTokens, 0, std::move(slots)}};
+  const Ownership& owned = placement.parts[part].owns.front();
+  const uint64_t row = owned.heads.count() * 16;
+  const uint64_t page = row * kPageTokens;
+  for (const ComponentName& name : owned.components) {
+    const RegionId region(name.text());
+    binding.regions.push_back(Region{region, 1, 3 * kPoolSlots * page, DeviceId("d"), {}, {}});
+    binding.views.push_back(View{name,
+                                 Range(0, 3),
+                                 binding.tokens,
+                                 {},
+                                 owned.heads.hull(),
+                                 Range(0, 8),
+                                 region,
+                                 0,
+                                 ByteStrides{kPoolSlots * page, row, 16, 2},
+                                 ViewPages{PageTableId("pages"), page}});
+  }
+  return binding;
+}
+
+std::vector<PlanCache::BindingPointer> bindings_of(const BindingContext& context, uint64_t seed,
+                                                   const std::string& operation = "op") {
+  std::vector<PlanCache::BindingPointer> list;
+  Rng rng(seed);
+  for (size_t part = 0; part < context.placement().parts.size(); ++part) {
+    std::vector<uint64_t> slots(kPoolSlots);
+    for (uint64_t i = 0; i < kPoolSlots; ++i) slots[i] = i;
+    rng.shuffle(slots);
+    slots.resize(kPages);
+    Faults faults;
+    auto binding = Valid<RuntimeBinding>::make(binding_of(context, part, slots, operation), faults);
+    EXPECT_TRUE(binding.has_value()) << faults.kept().front().to_line();
+    list.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
+  }
+  return list;
+}
+
+std::vector<CopyStep> all_steps(const LoweredPlan& lowered) {
+  std::vector<CopyStep> steps;
+  for (const LoweredPair& pair : lowered.pairs())
+    lowered.for_each_step(pair, [&](const CopyStep& step) { steps.push_back(step); });
+  return steps;
+}
+
+class PlanCacheTest : public ::testing::Test {
+ protected:
+  PlanCache::PlanPointer plan(PlanCache& cache, const PlanOptions& options = {}) {
+    const PlanSide from(source, source_context.placement_digest());
+    const PlanSide to(target, target_context.placement_digest());
+    PlanCache::PlanPointer made = cache.plan(from, to, options, faults);
+    EXPECT_NE(made, nullptr) << (faults.empty() ? "" : faults.kept().front().to_line());
+    return made;
+  }
+  std::shared_ptr<const LoweredPlan> lower(PlanCache& cache, const PlanCache::PlanPointer& made,
+                                           std::vector<PlanCache::BindingPointer> from,
+                                           std::vector<PlanCache::BindingPointer> to) {
+    return cache.lower(made, source_context, std::move(from), target_context, std::move(to), faults);
+  }
+  // The same without a cache.
+  std::vector<CopyStep> lowered_anew(const PlanCache::PlanPointer& made,
+                                     const std::vector<PlanCache::BindingPointer>& from,
+                                     const std::vector<PlanCache::BindingPointer>& to) {
+    PlanCache fresh((PlanCacheLimits()));
+    return all_steps(*lower(fresh, made, from, to));
+  }
+
+  Valid<PlacementManifest> source = placement_of(4);
+  Valid<PlacementManifest> target = placement_of(2);
+  BindingContext source_context = BindingContext(source);
+  BindingContext target_context = BindingContext(target);
+  Faults faults = Faults("cache");
+};
+
+TEST_F(PlanCacheTest, GivesTheSamePlanForTheSameDocumentsAndOptions) {
+  PlanCache cache((PlanCacheLimits()));
+  const auto first = plan(cache);
+  EXPECT_EQ(plan(cache), first);
+  PlanOptions options;
+  options.tokens = Range(0, 32);
+  EXPECT_NE(plan(cache, options), first);
+  EXPECT_EQ(cache.counts(), (PlanCacheCounts{2, 1, 0, 0}));
+}
+
+TEST_F(PlanCacheTest, HoldsNoMoreThanItsLimitAndForgetsWhatWasUsedLongestAgo) {
+  PlanCacheLimits limits;
+  limits.plan_count_max = 2;
+  PlanCache cache(limits);
+  std::vector<PlanOptions> options(3);
+  for (size_t i = 0; i < options.size(); ++i) options[i].tokens = Range(0, 16 * (i + 1));
+  const auto first = plan(cache, options[0]);
+  plan(cache, options[1]);
+  EXPECT_EQ(plan(cache, options[0]), first);
+  plan(cache, options[2]);  // options[1] goes
+  EXPECT_EQ(cache.plan_count(), 2u);
+  EXPECT_EQ(plan(cache, options[0]), first);
+  EXPECT_EQ(cache.counts().plans_made, 3u);
+  plan(cache, options[1]);
+  EXPECT_EQ(cache.counts().plans_made, 4u);
+}
+
+TEST_F(PlanCacheTest, DoesNotKeepAFailure) {
+  PlanCache cache((PlanCacheLimits()));
+  PlanOptions options;
+  options.source_dp = 5;
+  const PlanSide from(source, source_context.placement_digest());
+  const PlanSide to(target, target_context.placement_digest());
+  EXPECT_EQ(cache.plan(from, to, options, faults), nullptr);
+  EXPECT_TRUE(faults.has(Rule::kPlanParticipant));
+  EXPECT_EQ(cache.plan_count(), 0u);
+}
+
+TEST_F(PlanCacheTest, NewPagesAndOperationsReuseThePatternsAndGiveTheStepsOfALoweringAnew) {
+  PlanCache cache((PlanCacheLimits()));
+  const auto made = plan(cache);
+  for (uint64_t round = 0; round < 20; ++round) {
+    const std::string operation = "op-" + std::to_string(round);
+    const auto from = bindings_of(source_context, 2 * round, operation);
+    const auto to = bindings_of(target_context, 2 * round + 1, operation);
+    const auto lowered = lower(cache, made, from, to);
+    ASSERT_NE(lowered, nullptr) << faults.kept().front().to_line();
+    EXPECT_EQ(all_steps(*lowered), lowered_anew(made, from, to)) << "round " << round;
+  }
+  EXPECT_EQ(cache.counts().lowered_made, 1u);
+  EXPECT_EQ(cache.counts().lowered_rebound, 19u);
+}
+
+TEST_F(PlanCacheTest, WhatItGaveOutBeforeStaysAsItWas) {
+  PlanCache cache((PlanCacheLimits()));
+  const auto made = plan(cache);
+  const auto first = lower(cache, made, bindings_of(source_context, 1), bindings_of(target_context, 2));
+  const std::vector<CopyStep> before = all_steps(*first);
+  const auto second = lower(cache, made, bindings_of(source_context, 3), bindings_of(target_context, 4));
+  EXPECT_EQ(all_steps(*first), before);
+  EXPECT_NE(all_steps(*second), before);
+}
+
+TEST_F(PlanCacheTest, OtherViewsAreLoweredAnew) {
+  PlanCache cache((PlanCacheLimits()));
+  const auto made = plan(cache);
+  lower(cache, made, bindings_of(source_context, 1), bindings_of(target_context, 2));
+  auto from = bindings_of(source_context, 3);
+  RuntimeBinding changed = **from[0];
+  for (Region& region : changed.regions) region.bytes += 64;
+  for (View& view : changed.views) view.offset_bytes = 64;
+  Faults none;
+  from[0] = std::make_shared<const Valid<RuntimeBinding>>(*Valid<RuntimeBinding>::make(changed, none));
+  const auto to = bindings_of(target_context, 4);
+  const auto lowered = lower(cache, made, from, to);
+  ASSERT_NE(lowered, nullptr);
+  EXPECT_EQ(cache.counts().lowered_made, 2u);
+  EXPECT_EQ(all_steps(*lowered), lowered_anew(made, from, to));
+}
+
+TEST_F(PlanCacheTest, RefusesPagesPastThePoolAsAFullCheckDoes) {
+  PlanCache cache((PlanCacheLimits()));
+  const auto made = plan(cache);
+  lower(cache, made, bindings_of(source_context, 1), bindings_of(target_context, 2));
+  auto from = bindings_of(source_context, 3);
+  RuntimeBinding changed = **from[0];
+  changed.page_tables[0].slots[3] = 3 * kPoolSlots;  // past the last layer's pages
+  Faults none;
+  from[0] = std::make_shared<const Valid<RuntimeBinding>>(*Valid<RuntimeBinding>::make(changed, none));
+  EXPECT_EQ(lower(cache, made, from, bindings_of(target_context, 4)), nullptr);
+  EXPECT_FALSE(faults.empty());
+}
+
+// Keys and values in one region, one pool behind the other in each layer, with room behind the last.
+RuntimeBinding in_one_region(const Valid<RuntimeBinding>& binding) {
+  RuntimeBinding one = *binding;
+  const uint64_t pool = one.views[0].strides.layer;
+  one.regions = {one.regions[0]};
+  one.regions[0].bytes = pool * 8;
+  for (size_t i = 0; i < one.views.size(); ++i) {
+    one.views[i].region = one.regions[0].id;
+    one.views[i].offset_bytes = i * pool;
+    one.views[i].strides.layer = 2 * pool;
+  }
+  return one;
+}
+
+TEST_F(PlanCacheTest, APageThatWouldComeToLieOnAnotherPoolIsNotTaken) {
+  const auto bound_with = [&](uint64_t slot) {
+    RuntimeBinding one = in_one_region(*bindings_of(source_context, 1)[0]);
+    one.page_tables[0].slots = {0, 1, 2, 3, 4, 5, slot};
+    Faults none;
+    return std::make_shared<const Valid<RuntimeBinding>>(*Valid<RuntimeBinding>::make(one, none));
+  };
+  const auto first = bound_with(6);
+  const Valid<RuntimeBinding>* list[] = {first.get()};
+  std::optional<BoundSide> side = BoundSide::bind(source_context, list, faults);
+  ASSERT_TRUE(side.has_value()) << faults.kept().front().to_line();
+  const auto last_free = bound_with(kPoolSlots - 1);
+  const auto on_the_values = bound_with(kPoolSlots + 1);  // the values' page 1
+  const Valid<RuntimeBinding>* good[] = {last_free.get()};
+  const Valid<RuntimeBinding>* bad[] = {on_the_values.get()};
+  EXPECT_FALSE(side->rebind(bad));
+  EXPECT_TRUE(side->rebind(good));
+  EXPECT_FALSE(BoundSide::bind(source_context, bad, faults).has_value());
+  EXPECT_TRUE(BoundSide::bind(source_context, good, faults).has_value());
+}
+
+TEST_F(PlanCacheTest, RefusesSidesOfTwoOperations) {
+  PlanCache cache((PlanCacheLimits()));
+  const auto made = plan(cache);
+  lower(cache, made, bindings_of(source_context, 1), bindings_of(target_context, 2));
+  EXPECT_EQ(lower(cache, made, bindings_of(source_context, 1, "a"), bindings_of(target_context, 2, "b")), nullptr);
+  EXPECT_TRUE(faults.has(Rule::kPlanIdentity));
+}
+
+}  // namespace
+}  // namespace crossdock
