@@ -278,6 +278,13 @@ BindingContext BindingContext::with_snapshot(const Valid<SnapshotDescriptor>& sn
   return context;
 }
 
+BindingContext BindingContext::without_snapshot() const {
+  BindingContext context = *this;
+  context.snapshot_ = nullptr;
+  context.snapshot_digest_.reset();
+  return context;
+}
+
 Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement) {
   Faults none;
   const auto schema = Valid<CacheSchema>::make(placement->cache_schema, none);

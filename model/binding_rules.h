@@ -27,6 +27,7 @@ class BindingContext {
 
   // The same placement with another snapshot; only the snapshot's identity is computed.
   BindingContext with_snapshot(const Valid<SnapshotDescriptor>& snapshot) const;
+  BindingContext without_snapshot() const;
 
   const PlacementManifest& placement() const { return **placement_; }
   const SnapshotDescriptor* snapshot() const { return snapshot_ == nullptr ? nullptr : &**snapshot_; }

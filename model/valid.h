@@ -16,10 +16,12 @@ class Valid {
  public:
   // Brings the document into canonical order, checks every rule, and is empty when one is broken.
   static std::optional<Valid> make(T document, Faults& faults) {
-    const uint64_t faults_before = faults.total();
     canonicalize(document);
-    validate(document, faults);
-    if (faults.total() != faults_before) return std::nullopt;
+    Faults own(faults.document());  // rules stop where nobody keeps more faults, so these are counted apart
+    validate(document, own);
+    faults.set_document(own.document());
+    faults.take(own);
+    if (!own.empty()) return std::nullopt;
     return Valid(std::move(document));
   }
 

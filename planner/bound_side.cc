@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -81,6 +83,7 @@ std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
   BoundSide side;
   side.kind_ = SideKind::kRuntime;
   side.digest_ = context.placement_digest();
+  side.context_ = context.without_snapshot();
   side.bindings_ = sort_bindings(bindings);
   if (side.bindings_.empty()) {
     faults.add(Rule::kBindingIdentity, "", fmt::format("no binding of placement '{}'", context.placement().name));
@@ -203,6 +206,31 @@ const BoundEnd* BoundSide::find(std::string_view end) const {
       std::lower_bound(ends_.begin(), ends_.end(), end,
                        [](const BoundEnd& bound, std::string_view wanted) { return bound.end < wanted; });
   return found != ends_.end() && found->end == end ? &*found : nullptr;
+}
+
+bool BoundSide::shares_instance(const BoundSide& other) const {
+  std::set<InstanceId> instances;
+  std::set<std::string> endpoints;
+  for (const Valid<RuntimeBinding>* binding : bindings_) {
+    instances.insert((*binding)->instance);
+    for (const Region& region : (*binding)->regions)
+      if (region.endpoint) endpoints.insert(*region.endpoint);
+  }
+  return std::any_of(other.bindings_.begin(), other.bindings_.end(), [&](const Valid<RuntimeBinding>* binding) {
+    const std::vector<Region>& regions = (*binding)->regions;
+    return instances.contains((*binding)->instance) ||
+           std::any_of(regions.begin(), regions.end(),
+                       [&](const Region& region) { return region.endpoint && endpoints.contains(*region.endpoint); });
+  });
+}
+
+void BoundSide::check_together_with(const BoundSide& other, Faults& faults) const {
+  std::vector<BoundParticipant> bound;
+  for (const auto& [side, name] : {std::pair(this, "source"), std::pair(&other, "target")})
+    for (const Valid<RuntimeBinding>* binding : side->bindings_)
+      bound.push_back(
+          BoundParticipant{binding, &*side->context_, fmt::format("{} {}", name, binding_label(**binding))});
+  check_instances(bound, faults);
 }
 
 }  // namespace crossdock

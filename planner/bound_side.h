@@ -71,6 +71,12 @@ class BoundSide {
   // Null when nothing is bound for it. O(log n).
   const BoundEnd* find(std::string_view end) const;
 
+  // Whether a runtime instance, or an endpoint, stands on both sides.
+  bool shares_instance(const BoundSide& other) const;
+  // The bindings of both sides together (model/binding_rules.h, check_instances): an instance that stands on both has
+  // one endpoint, and no byte is on both sides.
+  void check_together_with(const BoundSide& other, Faults& faults) const;
+
  private:
   BoundSide() = default;
   void number_regions();
@@ -81,6 +87,7 @@ class BoundSide {
   Range tokens_;
   std::optional<Sha256Digest> snapshot_digest_;
   std::vector<const Valid<RuntimeBinding>*> bindings_;  // sorted by participant; empty for a store
+  std::optional<BindingContext> context_;               // without the snapshot, which need not live as long
   std::vector<BoundRegion> regions_;                    // sorted
   std::vector<BoundEnd> ends_;                          // sorted by end
   std::shared_ptr<const SlotLimits> slot_limits_;       // null: rebind() is not possible

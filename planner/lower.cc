@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -16,6 +17,14 @@
 
 namespace crossdock {
 namespace {
+
+uint64_t product(std::initializer_list<uint64_t> factors) {
+  Checked value = 1;
+  for (const uint64_t factor : factors) value = value * factor;
+  return value.value().value_or(Range::kUnbounded);
+}
+
+void add(uint64_t& sum, uint64_t more) { sum = checked_add(sum, more).value_or(Range::kUnbounded); }
 
 constexpr CopyAxis kNoAxis = {1, 0, 0};
 
@@ -104,6 +113,7 @@ class Lowering {
       : plan_(plan), source_(source), target_(target), options_(options), limits_(limits), faults_(faults) {}
 
   std::optional<LoweredPlan> run() {
+    faults_.set_document("plan");
     if (!check_sides(plan_, source_, target_, faults_)) return std::nullopt;
     result_.source_regions_ = source_.regions();
     result_.target_regions_ = target_.regions();
@@ -223,9 +233,7 @@ class Lowering {
     pattern.head = axis_of(heads.size(), from.strides.head, to.strides.head);
     pattern.layer = axis_of(layers.size(), from.strides.layer, to.strides.layer);
     pattern.component = kNoAxis;
-    // Items of a view fit in 64 bits, so those of two views' common part do.
-    items_ = checked_add(items_, layers.size() * heads.size() * dims.size() * result_.runs_[*runs].runs.row_count)
-                 .value_or(Range::kUnbounded);
+    add(items_, product({layers.size(), heads.size(), dims.size(), result_.runs_[*runs].runs.row_count}));
     raw_.push_back(std::move(raw));
   }
 
@@ -265,14 +273,16 @@ class Lowering {
         plan_.token_sets[edge.token_set].within(within_).row_count(component.tokens_per_row.value_or(1));
     const std::optional<uint64_t> wanted =
         (Checked(plan_.layer_sets[edge.layer_set].count()) * edge.heads.size() * rows * component.head_dim).value();
-    if (wanted == items_) return true;
+    if (!wanted || items_ == Range::kUnbounded) {
+      faults_.add(Rule::kPlanLimit, fmt::format("edge {}", number), "has more than 2^64 - 1 items");
+      return false;
+    }
+    if (*wanted == items_) return true;
     faults_.add(
         Rule::kPlanGap, fmt::format("edge {}", number),
-        fmt::format("the views of '{}' and '{}' have {} items in common, not {} (component {}, layers {}, heads "
-                    "{})",
-                    plan_.sources[edge.source].text(), plan_.targets[edge.target].text(), items_,
-                    wanted.value_or(Range::kUnbounded), component.name.text(),
-                    set_text(plan_.layer_sets[edge.layer_set]), range_text(edge.heads)));
+        fmt::format("the views of '{}' and '{}' have {} items in common, not {} (component {}, layers {}, heads {})",
+                    plan_.sources[edge.source].text(), plan_.targets[edge.target].text(), items_, *wanted,
+                    component.name.text(), set_text(plan_.layer_sets[edge.layer_set]), range_text(edge.heads)));
     return false;
   }
 
@@ -389,15 +399,26 @@ void LoweredPlan::count_pairs() {
     for (size_t i = pair.pattern_begin; i < pair.pattern_end; ++i) {
       const StepPattern& pattern = patterns_->list[i];
       const RunList& list = runs_[pattern.runs];
-      const uint64_t head_rows =
-          list.runs.row_count * pattern.head.extent * pattern.layer.extent * pattern.component.extent;
-      pair.counts.head_rows += head_rows;
-      pair.counts.bytes += head_rows * pattern.dim.extent * pattern.item_bytes;
-      pair.counts.steps_planned += patterns_->joined[i] * list.runs.piece_count;
-      pair.counts.steps += list.runs.runs.size();
-      for (const auto& [run, count] : list.shapes) pair.counts.ranges += count * shape_of(pattern, run).range_count();
+      StepCounts counts;
+      counts.head_rows =
+          product({list.runs.row_count, pattern.head.extent, pattern.layer.extent, pattern.component.extent});
+      counts.bytes = product({counts.head_rows, pattern.dim.extent, pattern.item_bytes});
+      counts.steps_planned = product({patterns_->joined[i], list.runs.piece_count});
+      counts.steps = list.runs.runs.size();
+      for (const auto& [run, count] : list.shapes)
+        add(counts.ranges, product({count, shape_of(pattern, run).range_count()}));
+      pair.counts += counts;
     }
   }
+}
+
+StepCounts& StepCounts::operator+=(const StepCounts& other) {
+  add(bytes, other.bytes);
+  add(head_rows, other.head_rows);
+  add(steps_planned, other.steps_planned);
+  add(steps, other.steps);
+  add(ranges, other.ranges);
+  return *this;
 }
 
 StepCounts LoweredPlan::counts() const {
@@ -448,6 +469,7 @@ bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundS
                         target.operation()->text()));
   if (source.snapshot_digest() && target.snapshot_digest() && *source.snapshot_digest() != *target.snapshot_digest())
     differs("source and target are bound for different snapshots");
+  if (source.shares_instance(target)) source.check_together_with(target, faults);
   return faults.total() == faults_before;
 }
 

@@ -42,7 +42,7 @@ struct StepPattern {
   friend auto operator<=>(const StepPattern&, const StepPattern&) = default;
 };
 
-// Counts at each stage. All are of copies that move every byte of the plan once.
+// Counts at each stage. All are of copies that move every byte of the plan once. They saturate at 2^64 - 1.
 struct StepCounts {
   uint64_t bytes = 0;
   uint64_t head_rows = 0;      // one piece for each layer, row and head: what a plan without strides would post
@@ -50,14 +50,7 @@ struct StepCounts {
   uint64_t steps = 0;          // after joining layers, components and neighbouring pages
   uint64_t ranges = 0;         // contiguous byte ranges of all steps: descriptors, if none may be strided
 
-  StepCounts& operator+=(const StepCounts& other) {
-    bytes += other.bytes;
-    head_rows += other.head_rows;
-    steps_planned += other.steps_planned;
-    steps += other.steps;
-    ranges += other.ranges;
-    return *this;
-  }
+  StepCounts& operator+=(const StepCounts& other);
   friend bool operator==(const StepCounts&, const StepCounts&) = default;
 };
 
@@ -155,7 +148,8 @@ class LoweredPlan {
   std::vector<RunList> runs_;
 };
 
-// Whether the two sides belong to the plan and to each other; adds faults (plan-identity) when they do not.
+// Whether the two sides belong to the plan and to each other; adds faults when they do not: plan-identity, and the
+// rules of instances where one stands on both sides (no byte may be source and target).
 bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Faults& faults);
 
 // Requires that the plan passed verify_plan against the documents that the two sides are of. Faults: plan-identity (a

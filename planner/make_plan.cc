@@ -69,6 +69,7 @@ class Planner {
       : source_(source), target_(target), options_(options), limits_(limits), faults_(faults), report_(report) {}
 
   std::optional<Valid<TransferPlan>> run() {
+    faults_.set_document("plan");
     const uint64_t faults_before = faults_.total();
     if (!check_sides() || !choose_sources() || !choose_targets()) return std::nullopt;
     std::optional<CommonTensors> common = match_tensors(source_, target_, options_, faults_);

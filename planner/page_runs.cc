@@ -101,9 +101,8 @@ std::optional<PageRuns> make_page_runs(const RunRequest& request) {
   // A view may have fewer tokens of a cycle than the edge: those of its own cycle.
   for (const RowMap* map : {request.source, request.target}) {
     if (!map->cycle || map->cycle == tokens.cycle || stretches->empty()) continue;
-    const auto own = expand_tokens(TokenSet{{stretches->hull()}, map->cycle}, request.piece_count_max);
-    if (!own) return std::nullopt;
-    stretches = stretches->intersect(*own);
+    stretches = expand_tokens(TokenSet{*stretches, map->cycle}, request.piece_count_max);
+    if (!stretches) return std::nullopt;
   }
 
   const RowWalker source(*request.source, request.source_table, request.tokens_per_row);

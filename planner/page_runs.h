@@ -69,8 +69,8 @@ struct RunRequest {
   uint64_t piece_count_max;
 };
 
-// Empty when there are more than piece_count_max pieces; memory is not taken for more. Both sides have rows for all of
-// the tokens. O(pieces).
+// Empty when there are more than piece_count_max pieces; memory is taken for at most about twice as many. Where a side
+// has rows only for tokens of a cycle, only these are in the runs. O(pieces).
 std::optional<PageRuns> make_page_runs(const RunRequest& request);
 
 }  // namespace crossdock

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -28,6 +29,24 @@ std::vector<size_t> sort_used(std::vector<Item>& list, const std::vector<bool>& 
   for (const size_t old : order) {
     if (sorted.empty() || sorted.back() != list[old]) sorted.push_back(std::move(list[old]));
     new_index[old] = sorted.size() - 1;
+  }
+  list = std::move(sorted);
+  return new_index;
+}
+
+// Sorts a list; new_index[old] says where an item went. Equal items stay apart, for validate() to tell.
+template <class Item, class Less>
+std::vector<uint32_t> sort_list(std::vector<Item>& list, Less less) {
+  std::vector<uint32_t> new_index(list.size());
+  std::iota(new_index.begin(), new_index.end(), uint32_t{0});
+  if (std::is_sorted(list.begin(), list.end(), less)) return new_index;
+  std::vector<uint32_t> order = new_index;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return less(list[a], list[b]); });
+  std::vector<Item> sorted;
+  sorted.reserve(list.size());
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    sorted.push_back(std::move(list[order[i]]));
+    new_index[order[i]] = i;
   }
   list = std::move(sorted);
   return new_index;
@@ -75,6 +94,8 @@ class PlanRules {
  private:
   void check_lists() {
     if (plan_.targets.empty()) faults_.add(Rule::kPlanParticipant, "targets", "a plan is for at least one target");
+    for (const auto& [ends, name] : {std::pair(&plan_.targets, "target"), std::pair(&plan_.sources, "source")})
+      for (const PlanEnd& end : *ends) check_name(end.text(), "", name, faults_);
     if (!strictly_sorted(plan_.targets)) faults_.add(Rule::kPlanParticipant, "targets", "a target stands there twice");
     if (!strictly_sorted(plan_.sources)) faults_.add(Rule::kPlanParticipant, "sources", "a source stands there twice");
     if (plan_.tokens.empty()) faults_.add(Rule::kPlanEmpty, "tokens", "a plan is about at least one token");
@@ -112,8 +133,11 @@ class PlanRules {
     const std::string place = fmt::format("tensor {}", index);
     if (tensor.layers.empty()) faults_.add(Rule::kPlanTensor, place, "has no layer");
     if (index > 0 && !(tensor_key(plan_.tensors[index - 1]) < tensor_key(tensor)))
-      faults_.add(Rule::kPlanTensor, place, "does not follow the one before it by layers and name");
+      faults_.add(Rule::kPlanTensor, place, "stands there twice");
     const Component& c = tensor.component;
+    check_name(c.name.text(), place, "the component's name", faults_);
+    check_name(c.dtype, place, "dtype", faults_);
+    check_name(c.encoding, place, "encoding", faults_);
     if (c.is_state() && tensor.tokens != Range(0, 1))
       faults_.add(Rule::kStateTokens, place,
                   fmt::format("tokens {} of a state component must be [0,1)", range_text(tensor.tokens)));
@@ -210,14 +234,24 @@ void canonicalize(TransferPlan& plan) {
   }
   const std::vector<size_t> layer_set = sort_used(plan.layer_sets, layer_set_used);
   const std::vector<size_t> token_set = sort_used(plan.token_sets, token_set_used);
+  const std::vector<uint32_t> source = sort_list(plan.sources, std::less<>());
+  const std::vector<uint32_t> target = sort_list(plan.targets, std::less<>());
+  const std::vector<uint32_t> tensor =
+      sort_list(plan.tensors, [](const PlanTensor& a, const PlanTensor& b) { return tensor_key(a) < tensor_key(b); });
   for (Edge& edge : plan.edges) {
+    edge.source = source[edge.source];
+    edge.target = target[edge.target];
+    edge.tensor = tensor[edge.tensor];
     edge.layer_set = static_cast<uint32_t>(layer_set[edge.layer_set]);
     edge.token_set = static_cast<uint32_t>(token_set[edge.token_set]);
   }
   if (!std::is_sorted(plan.edges.begin(), plan.edges.end())) std::sort(plan.edges.begin(), plan.edges.end());
 }
 
-void validate(const TransferPlan& plan, Faults& faults) { PlanRules(plan, faults).run(); }
+void validate(const TransferPlan& plan, Faults& faults) {
+  faults.set_document("plan");
+  PlanRules(plan, faults).run();
+}
 
 uint64_t edge_head_rows(const TransferPlan& plan, const Edge& edge) {
   const uint64_t rows =

@@ -75,7 +75,7 @@ uint64_t edge_head_rows(const TransferPlan& plan, const Edge& edge);
 uint64_t edge_bytes(const TransferPlan& plan, const Edge& edge);
 
 struct PlanLimits {
-  uint64_t edge_count_max = uint64_t{1} << 22;
+  uint64_t edge_count_max = 1'000'000;       // as many as a reader with default limits takes
   uint64_t work_max = uint64_t{1} << 30;     // pairs of regions that are looked at
   uint64_t token_range_count_max = 1 << 16;  // blocks of the common period of two cycles
 };

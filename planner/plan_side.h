@@ -35,6 +35,10 @@ class PlanSide {
   PlanSide(const Valid<PlacementManifest>& placement, const Sha256Digest& digest);
   PlanSide(const Valid<StoreLayout>& layout, const Sha256Digest& digest);
   PlanSide(const Valid<StoreManifest>& manifest, const Sha256Digest& digest);
+  PlanSide(PlanSide&&) = default;
+  PlanSide& operator=(PlanSide&&) = default;
+  PlanSide(const PlanSide&) = delete;  // owners() may refer to what a side holds itself
+  PlanSide& operator=(const PlanSide&) = delete;
 
   SideKind kind() const { return kind_; }
   const Sha256Digest& digest() const { return digest_; }

@@ -20,7 +20,8 @@ struct TokenSet {
   uint64_t count() const;
   // Those that lie in `tokens` too.
   TokenSet within(Range tokens) const;
-  // How many rows of `tokens_per_row` tokens they lie in. Rows are cut only where `intervals` begin or end.
+  // How many rows of `tokens_per_row` tokens they lie in. No two intervals lie in one row, and blocks of the cycle are
+  // whole rows.
   uint64_t row_count(uint64_t tokens_per_row) const;
 
   friend bool operator==(const TokenSet&, const TokenSet&) = default;
@@ -37,7 +38,8 @@ enum class TokenJoin {
 TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range tokens, uint64_t range_count_max,
                       TokenSet& common);
 
-// The members as intervals, or empty when there are more than `range_count_max`; nothing is expanded in that case.
+// The members as intervals, or empty when there are more than `range_count_max`. Memory is taken for at most about
+// twice as many.
 std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_count_max);
 
 }  // namespace crossdock

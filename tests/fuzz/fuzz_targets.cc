@@ -4,6 +4,8 @@
 #include "model/hf/config.h"
 #include "model/mooncake/mooncake.h"
 #include "model/wire/documents.h"
+#include "planner/verify_plan.h"
+#include "planner/wire/plan_json.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -50,6 +52,26 @@ void fuzz_binding(std::string_view input) {
   const BoundParticipant bound{&*valid, &context};
   check_instances(std::span(&bound, 1), faults);
   CHECK(faults.empty());  // alone in its instance, and its views are disjoint
+}
+
+void fuzz_plan(std::string_view input) {
+  Faults faults;
+  const std::optional<PlanDocument> read = read_plan(input, kLimits, faults);
+  CHECK(read.has_value() == faults.empty());
+  if (!read) return;
+  const AnyDocument* source = read->source ? &*read->source : nullptr;
+  const AnyDocument* target = read->target ? &*read->target : nullptr;
+  const std::string text = plan_to_json(read->plan, source, target);
+  const std::optional<PlanDocument> again = read_plan(text, JsonLimits(), faults);
+  CHECK(again.has_value());
+  CHECK(again->plan == read->plan && again->source == read->source && again->target == read->target);
+  CHECK(plan_to_json(again->plan, source, target) == text);
+  for (const Edge& edge : read->plan->edges) CHECK(edge_bytes(*read->plan, edge) > 0);
+  if (!read->source || !read->target) return;
+  // Whatever it claims about them, it is compared with the documents that it carries within the limits.
+  const VerifyLimits limits{.work_max = 1 << 16, .token_range_count_max = 1 << 10};
+  const PlanProof proof = verify_plan(read->plan, *plan_side(*read->source), *plan_side(*read->target), limits, faults);
+  CHECK(!faults.empty() || (proof.complete && proof.fault_count == 0));
 }
 
 void fuzz_hf_config(std::string_view input) {
@@ -123,6 +145,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"mooncake_placement", fuzz_mooncake_placement},
       {"mooncake_snapshot", fuzz_mooncake_snapshot},
       {"placement", fuzz_document<PlacementManifest>},
+      {"plan", fuzz_plan},
       {"snapshot", fuzz_document<SnapshotDescriptor>},
       {"store_layout", fuzz_document<StoreLayout>},
       {"store_manifest", fuzz_document<StoreManifest>},

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "base/file.h"
+#include "planner/make_plan.h"
+#include "planner/wire/plan_json.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -28,14 +30,29 @@ std::string pretty(const nlohmann::json& value, size_t indent) {
   return text + std::string(indent, ' ') + (value.is_array() ? "]" : "}");
 }
 
+// The placement's part of the snapshot into the objects of the store layout.
+Valid<TransferPlan> example_plan() {
+  const AnyDocument source = example_placement();
+  const AnyDocument target = example_store_layout();
+  PlanOptions options;
+  options.snapshot_tokens = example_snapshot()->tokens;
+  Faults faults;
+  return make_plan(plan_side(source).value(), plan_side(target).value(), options, PlanLimits(), faults).value();
+}
+
+std::string example_section(const std::string& title, std::string_view schema, const std::string& text,
+                            const Sha256Digest& digest) {
+  return "### " + title + " (`" + std::string(schema) + "`)\n\n```json\n" + pretty(nlohmann::json::parse(text), 0) +
+         "\n```\n\nDigest: `sha256:" + digest.hex() + "`\n\n";
+}
+
 std::string generated_examples() {
   std::string text;
-  for (const ExampleDocument& example : example_documents()) {
-    text += "### " + example.title + " (`" + std::string(schema_name(example.document)) + "`)\n\n```json\n";
-    text += pretty(nlohmann::json::parse(to_json(example.document)), 0) + "\n```\n\n";
-    text += "Digest: `sha256:" + digest(example.document).hex() + "`\n\n";
-  }
-  return text;
+  for (const ExampleDocument& example : example_documents())
+    text += example_section(example.title, schema_name(example.document), to_json(example.document),
+                            digest(example.document));
+  const Valid<TransferPlan> plan = example_plan();
+  return text + example_section("Transfer plan", "crossdock.plan", plan_to_json(plan), digest(plan));
 }
 
 std::string generated_rules() {
@@ -78,6 +95,10 @@ TEST(FormatsDocument, EachExampleIsReadBackAsItIs) {
     EXPECT_EQ(*again, example.document);
     EXPECT_EQ(digest(*again), digest(example.document));
   }
+  Faults faults;
+  const std::optional<PlanDocument> plan = read_plan(plan_to_json(example_plan()), JsonLimits(), faults);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->plan, example_plan());
 }
 
 }  // namespace

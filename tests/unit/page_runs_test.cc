@@ -49,8 +49,7 @@ struct Request {
 std::optional<PageRuns> runs_of(const Request& request, uint64_t piece_count_max = kNoLimit) {
   const auto table = [](const Side& side) { return side.table ? &*side.table : nullptr; };
   return make_page_runs(RunRequest{&request.tokens, request.within, request.tokens_per_row, &request.source.map,
-                                   &request.target.map, table(request.source), table(request.target),
-                                   piece_count_max});
+                                   &request.target.map, table(request.source), table(request.target), piece_count_max});
 }
 
 // ---- Definitions, token by token ----
@@ -189,8 +188,7 @@ IntervalSet draw_intervals(uint64_t tokens_per_row, Range range) {
   const uint64_t count = draw(0, 3);
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t begin = draw(0, kRows - 1);
-    ranges.push_back(
-        Range(begin * tokens_per_row, (begin + draw(1, kRows)) * tokens_per_row).intersect(range));
+    ranges.push_back(Range(begin * tokens_per_row, (begin + draw(1, kRows)) * tokens_per_row).intersect(range));
   }
   if (count == 0) ranges = {range};
   return IntervalSet::from_ranges(ranges);
@@ -353,8 +351,7 @@ TEST(PageRuns, ScatteredPagesAreOneRunEach) {
 TEST(PageRuns, PagesOfDifferentSizesAreCutAtThoseOfBoth) {
   // Rows [0,4) of slot 7 and [4,8) of it go to two pages; the last page of 4 is half of slot 9.
   const auto runs = runs_of(request_of(Range(0, 12), in_pages(8, {7, 9}), in_pages(4, {2, 3, 6})));
-  EXPECT_EQ(runs->runs,
-            (Runs{{{7, 0}, {2, 0}, 4, 2, rows_on(4), kNextSlot}, {{9, 0}, {6, 0}, 4, 1, {}, {}}}));
+  EXPECT_EQ(runs->runs, (Runs{{{7, 0}, {2, 0}, 4, 2, rows_on(4), kNextSlot}, {{9, 0}, {6, 0}, 4, 1, {}, {}}}));
   EXPECT_EQ(runs->piece_count, 3u);
 }
 

@@ -1,5 +1,6 @@
 #include "planner/plan_cache.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -41,7 +42,7 @@ RuntimeBinding binding_of(const BindingContext& context, size_t part, std::vecto
   binding.resource = placement.resource;
   binding.revision = placement.revision;
   binding.participant = placement.parts[part].participant;
-  binding.instance = InstanceId(binding.participant.text());
+  binding.instance = InstanceId(fmt::format("{}-of-{}", binding.participant.text(), placement.parts.size()));
   binding.placement_digest = context.placement_digest();
   binding.tokens = Range(0, kTokens);
   binding.devices = {Device{DeviceId("d"), "host", uint64_t{1} << 40}};

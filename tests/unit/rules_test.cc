@@ -11,6 +11,9 @@
 #include "model/hf/config.h"
 #include "model/mooncake/mooncake.h"
 #include "model/partition.h"
+#include "planner/make_plan.h"
+#include "planner/verify_plan.h"
+#include "planner/wire/plan_json.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -18,7 +21,25 @@ namespace {
 
 using nlohmann::json;
 
-enum class Kind { kSchema, kTopology, kPlacement, kSnapshot, kBinding, kLayout, kManifest };
+enum class Kind { kSchema, kTopology, kPlacement, kSnapshot, kBinding, kLayout, kManifest, kPlan };
+
+// The example's placement into its store layout, and the two sides of that.
+struct Upload {
+  AnyDocument source = example_placement();
+  AnyDocument target = example_store_layout();
+  PlanSide source_side = plan_side(source).value();
+  PlanSide target_side = plan_side(target).value();
+  PlanOptions options;
+
+  Upload() { options.snapshot_tokens = example_snapshot()->tokens; }
+  Upload(const Upload&) = delete;  // the sides refer to the documents
+  Upload& operator=(const Upload&) = delete;
+
+  Valid<TransferPlan> plan() const {
+    Faults faults;
+    return make_plan(source_side, target_side, options, PlanLimits(), faults).value();
+  }
+};
 
 json example(Kind kind) {
   switch (kind) {
@@ -29,8 +50,14 @@ json example(Kind kind) {
     case Kind::kBinding: return json::parse(to_json(example_binding()));
     case Kind::kLayout: return json::parse(to_json(example_store_layout()));
     case Kind::kManifest: return json::parse(to_json(example_store_manifest()));
+    case Kind::kPlan: return json::parse(plan_to_json(Upload().plan()));
   }
   return {};
+}
+
+bool is_read(const json& document, Kind kind, Faults& faults) {
+  return kind == Kind::kPlan ? read_plan(document.dump(), JsonLimits(), faults).has_value()
+                             : read_any_document(document.dump(), JsonLimits(), faults).has_value();
 }
 
 // A document that breaks `rule`, and its line.
@@ -326,6 +353,51 @@ const std::vector<Broken>& broken_documents() {
        "snapshot: cache_schema_digest 0000000000000000000000000000000000000000000000000000000000000000 is not that of "
        "the manifest's cache schema",
        Kind::kManifest, [](json& d) { d["snapshot"]["cache_schema_digest"] = std::string(64, '0'); }},
+
+      {Rule::kSchemaName, "document schema: 'crossdock.placement' stands where 'crossdock.plan' is needed", Kind::kPlan,
+       [](json& d) { d["schema"] = "crossdock.placement"; }},
+      {Rule::kFieldType, "plan edges[3]: an edge has 7 numbers, not 2", Kind::kPlan,
+       [](json& d) {
+         d["edges"][3] = {0, 1};
+       }},
+      {Rule::kPlanIdentity, "plan target.document: the document's digest is ", Kind::kPlan,
+       [](json& d) {
+         d["target"]["document"] = example(Kind::kLayout);
+         d["target"]["document"]["page_tokens"] = 8;
+       }},
+      {Rule::kPlanIndex, "plan edge 11: names an entry that its list does not have", Kind::kPlan,
+       [](json& d) { d["edges"][11][6] = 99; }},
+      {Rule::kPlanIndex, "plan: source 'p9' has no edge", Kind::kPlan, [](json& d) { d["sources"].push_back("p9"); }},
+      {Rule::kPlanEdge, "plan edge 0: moves nothing", Kind::kPlan, [](json& d) { d["edges"][0][5] = 0; }},
+      {Rule::kPlanEdge, "plan edge 1: stands there twice", Kind::kPlan,
+       [](json& d) { d["edges"].push_back(d["edges"][0]); }},
+      {Rule::kPlanTensor, "plan edge 0: heads [0,3) end past head count 2 (component key)", Kind::kPlan,
+       [](json& d) { d["edges"][0][5] = 3; }},
+      {Rule::kPlanTensor, "plan tensor 1: stands there twice", Kind::kPlan,
+       [](json& d) { d["tensors"].push_back(d["tensors"][0]); }},
+      {Rule::kPlanParticipant, "plan targets: a plan is for at least one target", Kind::kPlan,
+       [](json& d) { d["targets"] = json::array(); }},
+      {Rule::kPlanEmpty, "plan tokens: a plan is about at least one token", Kind::kPlan,
+       [](json& d) {
+         d["tokens"] = {4, 4};
+       }},
+      {Rule::kSnapshotEmpty, "plan snapshot_tokens: a snapshot holds at least one token", Kind::kPlan,
+       [](json& d) {
+         d["snapshot_tokens"] = {4, 4};
+       }},
+      {Rule::kStateTokens, "plan tensor 5: tokens [0,2) of a state component must be [0,1)", Kind::kPlan,
+       [](json& d) {
+         d["tensors"][5]["tokens"] = {0, 2};
+       }},
+      {Rule::kCycleBounds, "plan token set 0: blocks 2 of 1 tokens do not fit a cycle of 2 blocks", Kind::kPlan,
+       [](json& d) {
+         d["token_sets"][0]["cycle"] = {{"block_tokens", 1}, {"cycle_blocks", 2}, {"blocks", {{2, 3}}}};
+       }},
+      {Rule::kTokenAlignment, "plan edge 0: tokens within [0,10) cut a row of 4 tokens (component key)", Kind::kPlan,
+       [](json& d) {
+         d["tensors"][0]["component"]["token_axis"]["tokens_per_row"] = 4;
+         d["tensors"][0]["tokens"] = {0, 12};
+       }},
   };
   return table;
 }
@@ -374,7 +446,17 @@ void check_with_twin(const std::function<void(RuntimeBinding&)>& change, Faults&
   check_instances(std::vector<BoundParticipant>{{&binding, &context}, {&twin, &context}}, faults);
 }
 
-// What two documents, or a document of another project, can break.
+// A changed copy of the example's plan against its two documents.
+void prove_changed(const std::function<void(TransferPlan&)>& change, Faults& faults) {
+  const Upload upload;
+  TransferPlan plan = *upload.plan();
+  change(plan);
+  const std::optional<Valid<TransferPlan>> changed = Valid<TransferPlan>::make(std::move(plan), faults);
+  ASSERT_TRUE(changed);
+  verify_plan(*changed, upload.source_side, upload.target_side, VerifyLimits(), faults);
+}
+
+// What two documents, a plan and its documents, or a document of another project can break.
 const std::vector<BrokenOther>& broken_others() {
   static const std::vector<BrokenOther> table = {
       {Rule::kBindingIdentity, "binding 'move-17' of 'p0-t0': placement_digest 0000",
@@ -481,6 +563,35 @@ const std::vector<BrokenOther>& broken_others() {
          placement.parts[0].owns[1].tokens = CyclicTokens{1, 1048571, IntervalSet{Range(1, 1048571)}};
          (void)Valid<PlacementManifest>::make(placement, faults);
        }},
+      {Rule::kPlanSchema, "component key of layers 0-1: head_dim 8 in the source and 16 in the target",
+       [](Faults& faults) {
+         const Upload upload;
+         StoreLayout layout = *example_store_layout();
+         layout.cache_schema.groups[0].components[0].head_dim = 16;
+         const Valid<StoreLayout> target = valid_or_die(layout);
+         make_plan(upload.source_side, PlanSide(target, digest(target)), upload.options, PlanLimits(), faults);
+       }},
+      {Rule::kPlanLimit, "more than 11 edges",
+       [](Faults& faults) {
+         const Upload upload;
+         PlanLimits limits;
+         limits.edge_count_max = 11;
+         make_plan(upload.source_side, upload.target_side, upload.options, limits, faults);
+       }},
+      {Rule::kPlanGap, "target 'window': layers 2 component value heads [1,2) tokens [4,10): no edge brings them",
+       [](Faults& faults) { prove_changed([](TransferPlan& plan) { plan.edges.pop_back(); }, faults); }},
+      {Rule::kPlanOverlap,
+       "target 'window': layers 2 component value heads [0,1) tokens [4,10): edge 9 from 'p1-t0' and edge 11 from "
+       "'p1-t1' bring them",
+       [](Faults& faults) {
+         prove_changed([](TransferPlan& plan) { plan.edges.back().heads = Range(0, 2); }, faults);
+       }},
+      {Rule::kPlanSource, "edge 8 from 'p0-t0' takes them, and that source does not own them",
+       [](Faults& faults) { prove_changed([](TransferPlan& plan) { plan.edges.back().source = 0; }, faults); }},
+      {Rule::kPlanTarget,
+       "target 'full-h0': layers 2 component value heads [1,2) tokens [4,10): edge 3 from 'p1-t1' brings them, and the "
+       "target does not require them",
+       [](Faults& faults) { prove_changed([](TransferPlan& plan) { plan.edges.back().target = 0; }, faults); }},
   };
   return table;
 }
@@ -501,9 +612,9 @@ void expect_fault(const Faults& faults, Rule rule, const std::string& line) {
 
 TEST(Rules, EachExampleIsValidAsItStands) {
   for (const Kind kind : {Kind::kSchema, Kind::kTopology, Kind::kPlacement, Kind::kSnapshot, Kind::kBinding,
-                          Kind::kLayout, Kind::kManifest}) {
+                          Kind::kLayout, Kind::kManifest, Kind::kPlan}) {
     Faults faults;
-    EXPECT_TRUE(read_any_document(example(kind).dump(), JsonLimits(), faults)) << all_lines(faults);
+    EXPECT_TRUE(is_read(example(kind), kind, faults)) << all_lines(faults);
   }
   Faults faults;
   check_binding(example_binding(), example_placement(), example_snapshot(), faults);
@@ -517,7 +628,7 @@ TEST(Rules, EachBrokenDocumentGetsItsLine) {
     json document = example(broken.kind);
     broken.mutate(document);
     Faults faults;
-    EXPECT_FALSE(read_any_document(document.dump(), JsonLimits(), faults));
+    EXPECT_FALSE(is_read(document, broken.kind, faults));
     expect_fault(faults, broken.rule, broken.line);
   }
 }

@@ -16,8 +16,8 @@
 namespace crossdock {
 
 void PrintTo(const CopyStep& step, std::ostream* out) {
-  *out << fmt::format("{} bytes {}:{} -> {}:{}", step.bytes, step.source_region, step.source_offset,
-                      step.target_region, step.target_offset);
+  *out << fmt::format("{} bytes {}:{} -> {}:{}", step.bytes, step.source_region, step.source_offset, step.target_region,
+                      step.target_offset);
   for (const CopyAxis& axis : step.axes())
     *out << fmt::format(" [{} by {} -> {}]", axis.extent, axis.source_stride_bytes, axis.target_stride_bytes);
 }
@@ -138,8 +138,7 @@ RC_GTEST_PROP(ByteRanges, GivesEachRangeInTheOrderOfTheAxes, ()) {
 TEST(ByteRanges, TwoRowsOfTwoHeads) {
   // Rows 100 apart with heads 10 apart become heads 1000 apart with rows 10 apart.
   const CopyStep step = make_step(7, 20, 10, {{2, 10, 1000}, {2, 100, 10}});
-  EXPECT_EQ(ranges_of(step),
-            (std::vector<ByteCopy>{{7, 20, 10}, {107, 30, 10}, {17, 1020, 10}, {117, 1030, 10}}));
+  EXPECT_EQ(ranges_of(step), (std::vector<ByteCopy>{{7, 20, 10}, {107, 30, 10}, {17, 1020, 10}, {117, 1030, 10}}));
   EXPECT_EQ(ranges_of(make_step(7, 20, 10, {})), (std::vector<ByteCopy>{{7, 20, 10}}));
 }
 
@@ -208,8 +207,7 @@ RC_GTEST_PROP(AppendSplit, CutsContiguousBytesOnlyWhereALimitDoes, ()) {
 // Neighbouring pieces along the one axis of a step do not fit together.
 RC_GTEST_PROP(AppendSplit, TakesAsManyIndicesAsFit, ()) {
   const uint64_t bytes = draw(1, 9);
-  const CopyStep step =
-      make_step(draw(0, 200), draw(0, 200), bytes, {{draw(2, 40), draw(0, 20), bytes + draw(0, 6)}});
+  const CopyStep step = make_step(draw(0, 200), draw(0, 200), bytes, {{draw(2, 40), draw(0, 20), bytes + draw(0, 6)}});
   StepSplit split = draw_split();
   split.bytes_max = std::max(split.bytes_max, bytes);
   const auto fits = [&](const std::vector<ByteCopy>& ranges, size_t begin, size_t end) {
@@ -259,10 +257,9 @@ TEST(AppendSplit, BoundariesOfBothSidesCutWhereTheyDoNotCoincide) {
   // Source [1,6) GiB in pieces of 2 is cut at 2 and 4; target [0.5,5.5) GiB in pieces of 3 at 3, which is 3.5 there.
   const CopyStep step = make_step(kGiB, kGiB / 2, 5 * kGiB, {});
   EXPECT_EQ(split_of(step, registered_in(2 * kGiB, 3 * kGiB)),
-            (std::vector<CopyStep>{make_step(kGiB, kGiB / 2, kGiB, {}),
-                                   make_step(2 * kGiB, 3 * kGiB / 2, 3 * kGiB / 2, {}),
-                                   make_step(7 * kGiB / 2, 3 * kGiB, kGiB / 2, {}),
-                                   make_step(4 * kGiB, 7 * kGiB / 2, 2 * kGiB, {})}));
+            (std::vector<CopyStep>{
+                make_step(kGiB, kGiB / 2, kGiB, {}), make_step(2 * kGiB, 3 * kGiB / 2, 3 * kGiB / 2, {}),
+                make_step(7 * kGiB / 2, 3 * kGiB, kGiB / 2, {}), make_step(4 * kGiB, 7 * kGiB / 2, 2 * kGiB, {})}));
 }
 
 TEST(AppendSplit, PagesAreCutBetweenRegistrationsAndOneThatLiesAcrossWithin) {
@@ -270,8 +267,7 @@ TEST(AppendSplit, PagesAreCutBetweenRegistrationsAndOneThatLiesAcrossWithin) {
   const uint64_t page = 768 * kMiB;
   const CopyStep step = make_step(512 * kMiB, 0, page, {{4, kGiB, page}});
   EXPECT_EQ(split_of(step, registered_in(2 * kGiB, UINT64_MAX)),
-            (std::vector<CopyStep>{make_step(512 * kMiB, 0, page, {}),
-                                   make_step(1536 * kMiB, page, 512 * kMiB, {}),
+            (std::vector<CopyStep>{make_step(512 * kMiB, 0, page, {}), make_step(1536 * kMiB, page, 512 * kMiB, {}),
                                    make_step(2 * kGiB, page + 512 * kMiB, 256 * kMiB, {}),
                                    make_step(2560 * kMiB, 2 * page, page, {}),
                                    make_step(3584 * kMiB, 3 * page, 512 * kMiB, {}),
@@ -300,9 +296,9 @@ TEST(AppendSplit, OffsetsPastThirtyTwoAndFortyBitsStayExact) {
   const uint64_t base = uint64_t{1} << 40;
   const CopyStep step = make_step(base, base + 5, 4096, {{5000, 1'039'680, 1'002'240}});
   const std::vector<CopyStep> halves = split_of(step, StepSplit{UINT64_MAX, 2500, UINT64_MAX, UINT64_MAX});
-  EXPECT_EQ(halves, (std::vector<CopyStep>{
-                        make_step(base, base + 5, 4096, {{2500, 1'039'680, 1'002'240}}),
-                        make_step(base + 2'599'200'000, base + 5 + 2'505'600'000, 4096, {{2500, 1'039'680, 1'002'240}})}));
+  EXPECT_EQ(halves, (std::vector<CopyStep>{make_step(base, base + 5, 4096, {{2500, 1'039'680, 1'002'240}}),
+                                           make_step(base + 2'599'200'000, base + 5 + 2'505'600'000, 4096,
+                                                     {{2500, 1'039'680, 1'002'240}})}));
 }
 
 TEST(AppendSplit, WorkFollowsThePiecesAndNotTheRanges) {

@@ -309,9 +309,13 @@ TEST(JoinTokens, IncommensurableCyclesAreTooMany) {
 TEST(JoinTokens, PeriodsPastSixtyFourBitsAreTooMany) {
   const uint64_t large = uint64_t{1} << 40;
   TokenSet common;
-  for (const auto& [a, b] : {std::pair(CyclicTokens{large + 1, 2, {Range(0, 1)}}, CyclicTokens{large, 2, {Range(0, 1)}}),
-                             std::pair(CyclicTokens{large, large, {Range(0, 1)}}, CyclicTokens{1, 2, {Range(0, 1)}}),
-                             std::pair(CyclicTokens{1, 2, {Range(0, 1)}}, CyclicTokens{large, large, {Range(0, 1)}})})
+  for (const auto& [a, b] :
+       {std::pair(CyclicTokens{large + 1, 2, {Range(0, 1)}}, CyclicTokens{large, 2, {Range(0, 1)}}),
+        std::pair(CyclicTokens{large, large, {Range(0, 1)}}, CyclicTokens{1, 2, {Range(0, 1)}}),
+        std::pair(CyclicTokens{1, 2, {Range(0, 1)}}, CyclicTokens{large, large, {Range(0, 1)}}),
+        // 3 * 2^23 blocks of 2^40 tokens, though no more than 3 of each are in the sets
+        std::pair(CyclicTokens{large, uint64_t{1} << 23, {Range(0, 1)}},
+                  CyclicTokens{large, uint64_t{3} << 22, {Range(0, 1)}})})
     EXPECT_EQ(join_tokens(a, b, Range(0, 100), UINT64_MAX, common), TokenJoin::kTooMany);
 }
 
