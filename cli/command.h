@@ -35,6 +35,8 @@ void add_validate_command(CLI::App& app, Outcome& outcome);
 void add_inspect_command(CLI::App& app, Outcome& outcome);
 void add_digest_command(CLI::App& app, Outcome& outcome);
 void add_convert_command(CLI::App& app, Outcome& outcome);
+void add_snapshot_command(CLI::App& app, Outcome& outcome);
+void add_bind_command(CLI::App& app, Outcome& outcome);
 void add_plan_command(CLI::App& app, Outcome& outcome);
 void add_verify_plan_command(CLI::App& app, Outcome& outcome);
 void add_completion_command(CLI::App& app, Outcome& outcome);

@@ -79,6 +79,8 @@ int main(int argc, char** argv) {
   add_inspect_command(app, outcome);
   add_digest_command(app, outcome);
   add_convert_command(app, outcome);
+  add_snapshot_command(app, outcome);
+  add_bind_command(app, outcome);
   add_plan_command(app, outcome);
   add_verify_plan_command(app, outcome);
   add_completion_command(app, outcome);

@@ -4,10 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <optional>
 
 namespace crossdock::cli {
-namespace {
 
 std::optional<uint64_t> decimal(std::string_view text) {
   uint64_t value = 0;
@@ -16,8 +14,6 @@ std::optional<uint64_t> decimal(std::string_view text) {
   if (!is_plain || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
-
-}  // namespace
 
 CLI::Option* add_number(CLI::App& command, const std::string& name, uint64_t& value, uint64_t minimum, uint64_t maximum,
                         const std::string& help) {

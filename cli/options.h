@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -11,6 +13,9 @@ class Option;
 }  // namespace CLI
 
 namespace crossdock::cli {
+
+// A plain decimal number: no sign, no leading zeros. Empty when the text is none, or passes 2^64 - 1.
+std::optional<uint64_t> decimal(std::string_view text);
 
 // The value that stands there is the default and is told in the help; 0 and empty text are not.
 

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <tuple>
@@ -104,21 +103,14 @@ bool load_side(const std::string& path, std::string_view option, std::optional<S
   return true;
 }
 
-std::optional<uint64_t> number_of(const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // "A:B", "A:" or ":B".
 std::optional<Range> token_range(const std::string& text) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return std::nullopt;
   const std::string first = text.substr(0, colon);
   const std::string last = text.substr(colon + 1);
-  const std::optional<uint64_t> begin = first.empty() ? std::optional<uint64_t>(0) : number_of(first);
-  const std::optional<uint64_t> end = last.empty() ? std::optional(Range::kUnbounded) : number_of(last);
+  const std::optional<uint64_t> begin = first.empty() ? std::optional<uint64_t>(0) : decimal(first);
+  const std::optional<uint64_t> end = last.empty() ? std::optional(Range::kUnbounded) : decimal(last);
   if (!begin || !end || *begin >= *end) return std::nullopt;
   return Range(*begin, *end);
 }
@@ -162,7 +154,7 @@ bool fill_plan_options(const Options& options, Work& work) {
   for (const auto& [text, name, value] : {std::tuple(&options.source_dp, "--source-dp", &plan.source_dp),
                                           std::tuple(&options.target_dp, "--target-dp", &plan.target_dp)}) {
     if (text->empty()) continue;
-    *value = number_of(*text);
+    *value = decimal(*text);
     if (!*value) return usage(fmt::format("{} '{}' is no data-parallel rank", name, *text));
   }
   for (const std::string& participant : options.participants) plan.targets.emplace_back(participant);

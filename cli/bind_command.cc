@@ -1,0 +1,216 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "base/sha256.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "model/binding_rules.h"
+#include "model/pool_binding.h"
+
+namespace crossdock::cli {
+namespace {
+
+constexpr uint64_t kDefaultPageTokens = 16;
+constexpr const char* kDefaultAxisOrder = "nhd";
+
+struct Options {
+  std::string placement;
+  std::string snapshot;
+  std::string participant;
+  std::string operation = "synthetic";
+  uint64_t page_tokens = 0;
+  std::string axis_order;
+  bool region_per_layer = false;
+  bool one_region = false;  // the default, said aloud
+  std::optional<uint64_t> shuffle_seed;
+  uint64_t spare_pages = 0;
+  std::optional<std::string> instance_prefix;
+  std::string output;
+  std::string output_dir;
+};
+
+int refuse(const Faults& faults) {
+  for (const Fault& fault : faults.kept()) fail(kBadInput, fault.to_line());
+  return kBadInput;
+}
+
+// What all bindings are made from.
+struct Source {
+  const Valid<PlacementManifest>& placement;
+  const Valid<SnapshotDescriptor>& snapshot;
+  const BindingContext& context;
+  PoolRequest request;
+
+  std::optional<Valid<RuntimeBinding>> bind(const ParticipantId& participant, Faults& faults) const {
+    return pool_binding(placement, context.placement_digest(), participant, snapshot->tokens,
+                        *context.snapshot_digest(), request, faults);
+  }
+};
+
+// What every binding says of its placement and snapshot has to be true.
+void check_together(const Source& source, Faults& faults) {
+  RuntimeBinding header;
+  header.resource = source.placement->resource;
+  header.revision = source.placement->revision;
+  header.participant = source.placement->parts.front().participant;
+  header.placement_digest = source.context.placement_digest();
+  header.snapshot_digest = *source.context.snapshot_digest();
+  header.tokens = source.snapshot->tokens;
+  check_binding_identity(header, source.context, faults);
+}
+
+// A participant's name as that of a file: other bytes than [A-Za-z0-9._-], and a '.' in front, are written %XX. Names
+// that are too long for a file keep their begin and get their SHA-256; no name that is not too long becomes so long.
+std::string file_name(const ParticipantId& participant) {
+  constexpr size_t kEscapedBytesMax = 180;  // with the digest and .json below the 255 of a file system
+  constexpr std::string_view kKept = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  std::string escaped;
+  for (const char byte : participant.text()) {
+    const bool is_kept = kKept.find(byte) != std::string_view::npos && !(byte == '.' && escaped.empty());
+    escaped += is_kept ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
+  }
+  if (escaped.size() > kEscapedBytesMax)
+    escaped = fmt::format("{}-{}", escaped.substr(0, kEscapedBytesMax), sha256(participant.text()).hex());
+  return escaped + ".json";
+}
+
+std::string path_of(const Options& options, const ParticipantId& participant) {
+  if (options.output_dir.empty()) return options.output;
+  return (std::filesystem::path(options.output_dir) / file_name(participant)).string();
+}
+
+int write(const Source& source, const ParticipantId& participant, const std::string& path) {
+  Faults faults;
+  const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, faults);
+  if (!binding) return refuse(faults);
+  return write_document(path, to_json(*binding),
+                        fmt::format("binding of '{}', {} regions, {} views", participant.text(),
+                                    (*binding)->regions.size(), (*binding)->views.size()));
+}
+
+// False, and it says why, when the paging is not known.
+bool set_paging(const Options& options, const PlacementManifest& placement, PoolRequest& request) {
+  const Paging defaults = placement.paging.value_or(Paging{kDefaultPageTokens, kDefaultAxisOrder});
+  request.page_tokens = options.page_tokens != 0 ? options.page_tokens : defaults.page_tokens;
+  const std::string& order = options.axis_order.empty() ? defaults.axis_order : options.axis_order;
+  if (order != "nhd" && order != "hnd") {
+    fail(kBadInput, fmt::format("placement '{}' has the axis order '{}', which is neither nhd nor hnd: give one of "
+                                "them with --axis-order",
+                                placement.name, order));
+    return false;
+  }
+  request.axis_order = order == "nhd" ? PoolOrder::kNhd : PoolOrder::kHnd;
+  return true;
+}
+
+int run_all(const Options& options, const Source& source) {
+  Faults faults(fmt::format("placement '{}' with the snapshot", source.placement->name));
+  check_together(source, faults);
+  if (!faults.empty()) return refuse(faults);
+  std::vector<ParticipantId> participants;
+  if (!options.participant.empty())
+    participants.push_back(ParticipantId(options.participant));
+  else
+    for (const Part& part : source.placement->parts) participants.push_back(part.participant);
+  // Nothing is written unless all can be; to hold them until then would take too much memory.
+  for (const ParticipantId& participant : participants) {
+    const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, faults);
+    if (binding) check_binding(*binding, source.context, faults);
+    if (faults.has(Rule::kWorkLimit) && source.request.region_per_layer)
+      faults.add(Rule::kWorkLimit, "", "--one-region makes one view of all neighbouring layers");
+    if (!faults.empty()) return refuse(faults);
+  }
+  if (!options.output_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.output_dir, error);
+    if (error)
+      return fail(kFailed, fmt::format("cannot make the folder '{}': {}", options.output_dir, error.message()));
+  }
+  for (const ParticipantId& participant : participants)
+    if (const int exit_code = write(source, participant, path_of(options, participant)); exit_code != kDone)
+      return exit_code;
+  return kDone;
+}
+
+int run(const Options& options) {
+  if (!options.output.empty() && !options.output_dir.empty())
+    return fail(kBadInput, "give either -o FILE or --output-dir DIR");
+  if (options.participant.empty() && options.output_dir.empty())
+    return fail(kBadInput,
+                "bindings of all participants go to a folder: give --output-dir DIR, or choose one with --participant "
+                "NAME");
+  const std::optional<Valid<PlacementManifest>> placement = load_or_fail<PlacementManifest>(options.placement);
+  if (!placement) return kBadInput;
+  const std::optional<Valid<SnapshotDescriptor>> snapshot = load_or_fail<SnapshotDescriptor>(options.snapshot);
+  if (!snapshot) return kBadInput;
+  PoolRequest request;
+  if (!set_paging(options, **placement, request)) return kBadInput;
+  request.operation = OperationId(options.operation);
+  request.region_per_layer = options.region_per_layer;
+  request.shuffle_seed = options.shuffle_seed;
+  request.spare_pages = options.spare_pages;
+  request.instance_prefix = options.instance_prefix.value_or((*placement)->name + "/");
+  const BindingContext context(*placement, &*snapshot);
+  return run_all(options, Source{*placement, *snapshot, context, std::move(request)});
+}
+
+}  // namespace
+
+void add_bind_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command = app.add_subcommand(
+      "bind", "Make bindings without a runtime: memory laid out as serving engines lay it out, at no address");
+  const auto options = std::make_shared<Options>();
+  const auto seed = std::make_shared<uint64_t>(0);
+  add_text(*command, "--placement", options->placement, "FILE", "The placement to bind")->required();
+  add_text(*command, "--snapshot", options->snapshot, "FILE",
+           "The snapshot to hold: a document, for example of 'crossdock snapshot'")
+      ->required();
+  add_text(*command, "--participant", options->participant, "NAME", "Bind this one only (default: each)");
+  add_text(*command, "--operation", options->operation, "NAME", "What the bindings are made for");
+  add_number(*command, "--page-size", options->page_tokens, 1, uint64_t{1} << 32,
+             fmt::format("Tokens of a page (default: the placement's, or {})", kDefaultPageTokens));
+  add_text(
+      *command, "--axis-order", options->axis_order, "ORDER",
+      fmt::format("Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or {})", kDefaultAxisOrder))
+      ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
+  CLI::Option* per_layer =
+      command->add_flag("--region-per-layer", options->region_per_layer, "A region for each component and layer");
+  command
+      ->add_flag("--one-region", options->one_region,
+                 "One region for all layers of a component and layer group (the default)")
+      ->excludes(per_layer);
+  CLI::Option* shuffle = add_number(*command, "--shuffle", *seed, 0, UINT64_MAX,
+                                    "Put pages into random slots of the pool, by this seed (default: in order)");
+  add_number(*command, "--spare-pages", options->spare_pages, 0, kPoolSlotsMax,
+             "Slots of the pool that hold no page (default 0)");
+  command
+      ->add_option("--instance-prefix", options->instance_prefix,
+                   "Before the participant's name in that of its instance (default: the placement's name and /)")
+      ->type_name("TEXT");
+  add_text(*command, "-o,--output", options->output, "FILE",
+           "With --participant: write the document here instead of to standard output");
+  add_text(*command, "--output-dir", options->output_dir, "DIR",
+           "Write DIR/PARTICIPANT.json for each; the folder is made when it is not there");
+  command->footer(
+      R"(Each component has a pool of pages, and each state a region of its own; the pages of a participant number their slots
+together. The bindings are valid: what they hold is exactly what the placement gives to each participant of the
+snapshot's live tokens. Each participant is an instance of its own; the two sides of a plan must not have instances of
+one name. In a file's name, bytes of the participant's name other than letters, digits, '.', '_' and '-', and a '.' in
+front, stand as %XX.
+
+Examples:
+  crossdock bind --placement prefill.json --snapshot snapshot.json --output-dir prefill-bindings
+  crossdock bind --placement decode.json --snapshot snapshot.json --page-size 64 --shuffle 1 --output-dir decode-bindings
+  crossdock bind --placement prefill.json --snapshot snapshot.json --participant p0-t0 --region-per-layer -o p0-t0.json)");
+  command->callback([options, seed, shuffle, &outcome] {
+    if (shuffle->count() > 0) options->shuffle_seed = *seed;
+    outcome.exit_code = run(*options);
+  });
+}
+
+}  // namespace crossdock::cli
