@@ -84,13 +84,18 @@ std::string path_of(const Options& options, const ParticipantId& participant) {
   return (std::filesystem::path(options.output_dir) / file_name(participant)).string();
 }
 
-int write(const Source& source, const ParticipantId& participant, const std::string& path) {
+// One file is told with what is in it, a folder as a whole.
+int write(const Options& options, const Source& source, const ParticipantId& participant, uint64_t& bytes) {
   Faults faults;
   const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, faults);
   if (!binding) return refuse(faults);
-  return write_document(path, to_json(*binding),
-                        fmt::format("binding of '{}', {} regions, {} views", participant.text(),
-                                    (*binding)->regions.size(), (*binding)->views.size()));
+  const std::string text = to_json(*binding);
+  bytes += text.size();
+  const std::string what = options.output_dir.empty()
+                               ? fmt::format("binding of '{}', {} regions, {} views", participant.text(),
+                                             (*binding)->regions.size(), (*binding)->views.size())
+                               : "";
+  return write_document(path_of(options, participant), text, what);
 }
 
 // False, and it says why, when the paging is not known.
@@ -131,9 +136,12 @@ int run_all(const Options& options, const Source& source) {
     if (error)
       return fail(kFailed, fmt::format("cannot make the folder '{}': {}", options.output_dir, error.message()));
   }
+  uint64_t bytes = 0;
   for (const ParticipantId& participant : participants)
-    if (const int exit_code = write(source, participant, path_of(options, participant)); exit_code != kDone)
-      return exit_code;
+    if (const int exit_code = write(options, source, participant, bytes); exit_code != kDone) return exit_code;
+  if (!options.output_dir.empty())
+    tell(fmt::format("wrote {}: {} bindings, {} bytes", options.output_dir, grouped(participants.size()),
+                     grouped(bytes)));
   return kDone;
 }
 

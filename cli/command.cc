@@ -44,17 +44,17 @@ spdlog::logger& logger() {
   return instance;
 }
 
-void print_error(std::string_view line) {
-  const std::string text = fmt::format("crossdock: {}\n", printable(line));
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
 // A number or a range of numbers.
 bool is_numeric(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789,.-") == std::string::npos && text != "-";
 }
 
 }  // namespace
+
+void tell(std::string_view line) {
+  const std::string text = fmt::format("crossdock: {}\n", printable(line));
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
@@ -64,7 +64,7 @@ Status flush_output() {
 }
 
 int fail(ExitCode exit_code, std::string_view message) {
-  print_error(fmt::format("error: {}", message));
+  tell(fmt::format("error: {}", message));
   return exit_code;
 }
 
@@ -89,9 +89,14 @@ void log_info(std::string_view message) { logger().info("{}", printable(message)
 Result<LoadedDocument> load_document(const std::string& path) {
   const JsonLimits limits;
   TRY(const std::string text, read_file(path, limits.bytes_max));
-  LoadedDocument loaded{path, text.size(), Faults(), std::nullopt};
+  LoadedDocument loaded{path, text.size(), Faults(), std::nullopt, std::nullopt};
   const auto begin = std::chrono::steady_clock::now();
   loaded.document = read_any_document(text, limits, loaded.faults);
+  if (!loaded.document && loaded.faults.has(Rule::kSchemaName)) {
+    Faults faults;
+    loaded.plan = read_plan(text, limits, faults);
+    if (!faults.has(Rule::kSchemaName)) loaded.faults = faults;
+  }
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   log_info(fmt::format("{}: {} bytes read and validated in {:.1f} ms", path, text.size(), took.count()));
   return loaded;
@@ -103,7 +108,10 @@ std::optional<AnyDocument> load_any_or_fail(const std::string& path) {
     fail(kBadInput, loaded.status().message());
     return std::nullopt;
   }
-  if (!loaded.value().document) fail(path, loaded.value().faults);
+  if (loaded.value().plan)
+    fail(kBadInput, fmt::format("'{}' is a plan: 'crossdock verify-plan' proves it and tells its digest", path));
+  else if (!loaded.value().document)
+    fail(path, loaded.value().faults);
   return std::move(loaded).value().document;
 }
 
@@ -141,7 +149,7 @@ int write_output(const std::string& path, const std::string& text, std::string_v
   const InterruptsHeld held;
   const Status status = write_file(path, text);
   if (!status.ok()) return fail(kFailed, status.message());
-  print_error(fmt::format("wrote {}: {}, {} bytes", path, what, grouped(text.size())));
+  if (!what.empty()) tell(fmt::format("wrote {}: {}, {} bytes", path, what, grouped(text.size())));
   return kDone;
 }
 

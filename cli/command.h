@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "model/faults.h"
 #include "model/wire/documents.h"
+#include "planner/wire/plan_json.h"
 
 namespace CLI {
 class App;
@@ -62,14 +63,15 @@ struct LoadedDocument {
   uint64_t bytes = 0;
   Faults faults;  // why there is no document
   std::optional<AnyDocument> document;
+  std::optional<PlanDocument> plan;  // instead of a document, where the file holds a plan
 };
 
 // Reads and validates a file ("-": standard input). A file that cannot be read is a failed status; one that breaks
 // rules has faults instead of a document.
 Result<LoadedDocument> load_document(const std::string& path);
 
-// Loads a document of any kind. Prints what is wrong and is empty when it cannot be had; the exit code is then
-// kBadInput.
+// Loads a document of any kind but a plan. Prints what is wrong and is empty when it cannot be had; the exit code is
+// then kBadInput.
 std::optional<AnyDocument> load_any_or_fail(const std::string& path);
 
 // The same for one kind. Prints what is wrong and is empty when it cannot be had; the exit code is then
@@ -78,10 +80,14 @@ template <class Document>
 std::optional<Valid<Document>> load_or_fail(const std::string& path);
 
 // Writes text to `path`, exactly: sha256sum of a document's file is its digest. To standard output, with a newline,
-// when `path` is empty or "-". An interrupt waits until the file is whole. Says on standard error what was written.
+// when `path` is empty or "-". An interrupt waits until the file is whole. Says on standard error what was written,
+// unless `what` is empty.
 int write_output(const std::string& path, const std::string& text, std::string_view what);
 // The same for a document of ours, after making sure that it is within the limits of its own reader.
 int write_document(const std::string& path, const std::string& text, std::string_view what);
+
+// "crossdock: LINE" to standard error.
+void tell(std::string_view line);
 
 // A path as JSON can hold it: itself when it is UTF-8, else escaped.
 std::string json_path(const std::string& path);

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <tuple>
 #include <variant>
 
@@ -219,12 +221,33 @@ bool load_snapshot(const Options& options, Work& work) {
   return faults.empty() || refused(options.snapshot, faults);
 }
 
+// Folders stand for the .json files in them.
+bool list_files(const std::vector<std::string>& paths, std::vector<std::string>& files) {
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+      if (entry->path().extension() == ".json") found.push_back(entry->path().string());
+    if (error) return usage(fmt::format("cannot list the folder '{}': {}", path, error.message()));
+    if (found.empty()) return usage(fmt::format("the folder '{}' has no .json file", path));
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return true;
+}
+
 bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work& work,
                   std::optional<BindingContext>& context, std::optional<BoundSide>& bytes) {
   const auto& placement = std::get<Valid<PlacementManifest>>(side.document);
   context.emplace(placement, work.snapshot ? &*work.snapshot : nullptr);
   std::vector<const Valid<RuntimeBinding>*> pointers;
-  for (const std::string& path : paths) {
+  std::vector<std::string> files;
+  if (!list_files(paths, files)) return false;
+  for (const std::string& path : files) {
     std::optional<Valid<RuntimeBinding>> binding = load_or_fail<RuntimeBinding>(path);
     if (!binding) return false;
     work.bindings.push_back(std::make_unique<Valid<RuntimeBinding>>(std::move(*binding)));
@@ -453,9 +476,11 @@ void add_plan_command(CLI::App& app, Outcome& outcome) {
       ->check(CLI::IsMember({"deterministic", "balanced"}).description(""));
   command->add_option("--nic", o.nics, "For balanced: sources that share a network interface (default: each its own)")
       ->type_name("NAME=P,P,...");
-  command->add_option("--source-binding", o.source_bindings, "Bindings of the source's participants")
+  command
+      ->add_option("--source-binding", o.source_bindings, "Bindings of the source's participants, or a folder of them")
       ->type_name("FILE");
-  command->add_option("--target-binding", o.target_bindings, "Bindings of the target's participants")
+  command
+      ->add_option("--target-binding", o.target_bindings, "Bindings of the target's participants, or a folder of them")
       ->type_name("FILE");
   command->add_flag("--steps", o.steps, "Lower the plan with the bindings, and count steps");
   add_number(*command, "--operation-ns", o.operation_ns, 0, UINT64_MAX, "With --steps: cost of one operation");
@@ -482,7 +507,7 @@ Examples:
   crossdock plan --source prefill.json --target decode.json -o plan.json
   crossdock plan --source prefill.json --target decode.json --selection balanced --nic n0=t0,t1 --nic n1=t2,t3
   crossdock plan --source prefill.json --target decode.json --snapshot snap.json --steps \
-      --source-binding prefill/*.json --target-binding decode/*.json
+      --source-binding prefill-bindings --target-binding decode-bindings
   crossdock plan --upload --source prefill.json --object-order lphd --layout-output layout.json
   crossdock plan --restore --layout layout.json --target decode.json --expand)");
   command->callback([options, &outcome] { outcome.exit_code = run(*options); });

@@ -63,7 +63,7 @@ std::string edge_table(const PlanReport& report, const std::vector<PairVolume>& 
 std::string step_table(const PlanReport& report, uint64_t row_count_max) {
   std::vector<std::string> header = {"source", "target", "planned", "steps", "ranges", "bytes"};
   if (report.transport)
-    for (const char* name : {"direct ops", "ms", "packed ops", "ms", "choice"}) header.emplace_back(name);
+    for (const char* name : {"direct ops", "direct ms", "packed ops", "packed ms", "choice"}) header.emplace_back(name);
   LimitedTable table(std::move(header), row_count_max);
   for (const LoweredPair& pair : report.lowered->pairs())
     table.add_row([&] {

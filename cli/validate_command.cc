@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "model/binding_rules.h"
 #include "model/wire/json_writer.h"
+#include "planner/verify_plan.h"
 
 namespace crossdock::cli {
 namespace {
@@ -86,8 +87,31 @@ void check_bindings(std::vector<Checked>& files, Faults& between) {
   check_instances(bound, between);
 }
 
-std::string kind_of(const AnyDocument& document) {
-  return std::string(schema_name(document).substr(std::string_view("crossdock.").size()));
+// Plans that carry their documents are proved.
+void check_plans(std::vector<Checked>& files) {
+  for (Checked& file : files) {
+    if (!file.loaded.plan) continue;
+    const PlanDocument& plan = *file.loaded.plan;
+    if (!plan.source || !plan.target) {
+      file.complete = false;
+      file.notes.push_back("NOT checked: what it moves; it does not carry its documents (see crossdock verify-plan)");
+      continue;
+    }
+    const std::optional<PlanSide> source = plan_side(*plan.source);
+    const std::optional<PlanSide> target = plan_side(*plan.target);
+    CHECK(source && target);  // the reader takes no others
+    verify_plan(plan.plan, *source, *target, VerifyLimits(), file.loaded.faults);
+    file.notes.push_back("compared with the documents that it carries");
+  }
+}
+
+constexpr std::string_view kPlanSchema = "crossdock.plan";
+
+std::string_view schema_of(const LoadedDocument& loaded) {
+  return loaded.plan ? kPlanSchema : schema_name(*loaded.document);
+}
+Sha256Digest digest_of(const LoadedDocument& loaded) {
+  return loaded.plan ? digest(loaded.plan->plan) : digest(*loaded.document);
 }
 
 void print_lines(const std::vector<Checked>& files, const Faults& between) {
@@ -98,8 +122,8 @@ void print_lines(const std::vector<Checked>& files, const Faults& between) {
     else if (!loaded.faults.empty())
       print(fault_lines(loaded.path, loaded.faults));
     else
-      print(fmt::format("{}: valid {}, sha256:{}\n", printable(loaded.path), kind_of(*loaded.document),
-                        digest(*loaded.document).hex()));
+      print(fmt::format("{}: valid {}, sha256:{}\n", printable(loaded.path),
+                        schema_of(loaded).substr(std::string_view("crossdock.").size()), digest_of(loaded).hex()));
     for (const std::string& note : file.notes) print(fmt::format("{}: note: {}\n", printable(loaded.path), note));
   }
   if (!between.empty()) print(fault_lines("between the bindings", between));
@@ -127,7 +151,8 @@ void print_json(const std::vector<Checked>& files, const Faults& between) {
     const LoadedDocument& loaded = file.loaded;
     out.begin_object();
     out.key("complete").boolean(file.complete);
-    if (loaded.document) out.key("digest").string(digest(*loaded.document).hex());
+    const bool is_there = loaded.document || loaded.plan;
+    if (is_there) out.key("digest").string(digest_of(loaded).hex());
     out.key("fault_count").number(loaded.faults.total());
     out.key("faults");
     encode_faults(out, loaded.faults);
@@ -135,7 +160,7 @@ void print_json(const std::vector<Checked>& files, const Faults& between) {
     for (const std::string& note : file.notes) out.string(printable(note));
     out.end_array();
     out.key("path").string(json_path(loaded.path));
-    if (loaded.document) out.key("schema").string(schema_name(*loaded.document));
+    if (is_there) out.key("schema").string(schema_of(loaded));
     if (!file.unreadable.empty()) out.key("unreadable").string(printable(file.unreadable));
     out.key("valid").boolean(file.valid());
     out.end_object();
@@ -151,10 +176,12 @@ int run(const Options& options) {
     if (loaded.ok())
       files.push_back(Checked{std::move(loaded).value(), {}, {}});
     else
-      files.push_back(Checked{LoadedDocument{path, 0, Faults(), std::nullopt}, loaded.status().message(), {}});
+      files.push_back(
+          Checked{LoadedDocument{path, 0, Faults(), std::nullopt, std::nullopt}, loaded.status().message(), {}});
   }
   Faults between("bindings");
   check_bindings(files, between);
+  check_plans(files);
   options.json ? print_json(files, between) : print_lines(files, between);
   const bool all_valid = std::all_of(files.begin(), files.end(), [](const Checked& file) { return file.valid(); });
   const bool all_complete = std::all_of(files.begin(), files.end(), [](const Checked& file) { return file.complete; });
@@ -175,7 +202,7 @@ void add_validate_command(CLI::App& app, Outcome& outcome) {
       R"(Each fault is one line: file, document, place, what is wrong with the numbers, and the rule in brackets.
 A binding is also checked against the placement and the snapshot that it names, when they are among the files, and
 against the other bindings of its instance. Without its placement its views are not checked: only that says what an
-item is and who owns it. Documents of other kinds are checked each on its own.
+item is and who owns it. A plan is proved against the documents that it carries. Documents of other kinds are checked each on its own.
 
 Examples:
   crossdock validate prefill.json decode.json

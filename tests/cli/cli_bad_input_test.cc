@@ -366,8 +366,8 @@ std::vector<BadInput> bad_texts() {
       {"in.json: document version: version 2 of 'crossdock.topology' is unknown; this program reads version 1 "
        "[schema-version]",
        kValidate, with_version("2")},
-      {"in.json: document schema: 'crossdock.plan' is not one of crossdock.binding, ", kValidate,
-       R"({"schema":"crossdock.plan","version":1})"},
+      {"in.json: document schema: 'crossdock.receipt' is not one of crossdock.binding, ", kValidate,
+       R"({"schema":"crossdock.receipt","version":1})"},
       {"in.json: document: field 'schema' is missing [field-missing]", kValidate, "{}"},
   };
 }

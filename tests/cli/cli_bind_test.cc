@@ -256,10 +256,8 @@ TEST_F(CliBind, EachParticipantHasItsFileInTheFolder) {
   EXPECT_EQ(made.exit_code, 0);
   EXPECT_EQ(made.out, "");
   EXPECT_EQ(files_in("deep/er"), (Strings{"p0-t0.json", "p0-t1.json", "p1-t0.json", "p1-t1.json"}));
-  const Strings lines = lines_of(made.err);
-  ASSERT_EQ(lines.size(), 4u);
-  EXPECT_TRUE(lines[3].starts_with("crossdock: wrote deep/er/p1-t1.json: binding of 'p1-t1', 2 regions, 2 views, "))
-      << lines[3];
+  EXPECT_TRUE(made.err.starts_with("crossdock: wrote deep/er: 4 bindings, ")) << made.err;
+  EXPECT_EQ(lines_of(made.err).size(), 1u);
   for (const std::string& name : files_in("deep/er"))
     EXPECT_EQ(json::parse(read("deep/er/" + name))["participant"], name.substr(0, 5));
   // One alone is the same, wherever it goes.
@@ -299,7 +297,7 @@ TEST_F(CliBind, WhateverAParticipantIsCalledItsFileLiesInTheFolder) {
   notice_of({"snapshot", "--placement", "p.json", "--tokens", "7", "-o", "s.json"});
   const Ended made = run(bind({"--output-dir", "out"}));
   EXPECT_EQ(made.exit_code, 0) << made.err;
-  EXPECT_EQ(lines_of(made.err).size(), names.size()) << made.err;
+  EXPECT_NE(made.err.find(": 16 bindings, "), std::string::npos) << made.err;
   EXPECT_EQ(files(), (Strings{"out", "p.json", "s.json"}));
   std::map<std::string, std::string> file_of;
   for (const std::string& name : files_in("out")) file_of[json::parse(read("out/" + name))["participant"]] = name;

@@ -109,6 +109,26 @@ TEST_F(CliPlan, APlanDocumentProvesItself) {
   EXPECT_NE(swapped.out.find("[plan-identity]"), std::string::npos);
 }
 
+TEST_F(CliPlan, ValidateTakesPlansAndOtherCommandsSayWhatDoes) {
+  EXPECT_EQ(run(live({"-o", "plan.json"})).exit_code, 0);
+  EXPECT_EQ(run(live({"-o", "bare.json", "--no-documents"})).exit_code, 0);
+  const std::vector<std::string> lines = lines_of(output_of({"validate", "plan.json", "bare.json"}));
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].starts_with("plan.json: valid plan, sha256:")) << lines[0];
+  EXPECT_EQ(lines[1], "plan.json: note: compared with the documents that it carries");
+  EXPECT_TRUE(lines[3].starts_with("bare.json: note: NOT checked: ")) << lines[3];
+  EXPECT_EQ(run({"validate", "bare.json", "--complete"}).exit_code, 2);
+  json damaged = json::parse(read("plan.json"));
+  damaged["edges"].erase(damaged["edges"].begin());
+  write("gap.json", damaged.dump());
+  const Ended gap = run({"validate", "gap.json"});
+  EXPECT_EQ(gap.exit_code, 2);
+  EXPECT_NE(gap.out.find("[plan-gap]"), std::string::npos) << gap.out;
+  for (const std::string command : {"inspect", "digest"})
+    EXPECT_EQ(refusal_of({command, "plan.json"}),
+              "crossdock: error: 'plan.json' is a plan: 'crossdock verify-plan' proves it and tells its digest\n");
+}
+
 TEST_F(CliPlan, ADamagedPlanIsToldGapByGap) {
   EXPECT_EQ(run(live({"-o", "plan.json"})).exit_code, 0);
   json plan = json::parse(read("plan.json"));
@@ -165,12 +185,12 @@ TEST_F(CliPlan, StepsAreCountedAfterBinding) {
     arguments.push_back(option);
     arguments.insert(arguments.end(), paths.begin(), paths.end());
   };
-  add_all("--source-binding", bind("prefill", "1000", {"--page-size", "64", "--shuffle", "1"}));
-  add_all("--target-binding", bind("decode", "1000", {"--page-size", "16", "--shuffle", "2"}));
+  add_all("--source-binding", bind("prefill", "100", {"--page-size", "64", "--shuffle", "1"}));
+  add_all("--target-binding", bind("decode", "100", {"--page-size", "16", "--shuffle", "2"}));
   const json summary = json_of(arguments);
   const json& total = summary["steps"]["total"];
-  EXPECT_EQ(total["bytes"], 327'680'000);
-  EXPECT_EQ(total["head_rows"], 1000 * 80 * 8 * 2);  // a token of a head of a layer of a component each
+  EXPECT_EQ(total["bytes"], 32'768'000);
+  EXPECT_EQ(total["head_rows"], 100 * 80 * 8 * 2);  // a token of a head of a layer of a component each
   EXPECT_GE(total["steps_planned"], total["steps"]);
   EXPECT_GE(total["ranges"], total["steps"]);
   // A source's row of one head is contiguous with the next one's; a target's is not.
@@ -182,13 +202,13 @@ TEST_F(CliPlan, StepsAreCountedAfterBinding) {
     costed.emplace_back(more);
   const json choice = json_of(costed)["steps"]["pairs"][0];
   EXPECT_TRUE(choice["pack"]);  // a microsecond for each 256 bytes is far more than copying them
-  EXPECT_EQ(choice["packed"]["staging_bytes"], 4'194'304);
+  EXPECT_EQ(choice["packed"]["staging_bytes"], 2'099'200);  // all that the pair moves: 41 layers x 512 x 100
 
   std::vector<std::string> expanded = arguments;
   expanded.emplace_back("--expand");
   uint64_t bytes = 0;
   for (const std::string& line : lines_of(output_of(expanded))) bytes += json::parse(line)["bytes"].get<uint64_t>();
-  EXPECT_EQ(bytes, 327'680'000u);
+  EXPECT_EQ(bytes, 32'768'000u);
 
   arguments.erase(std::find(arguments.begin(), arguments.end(), "decode/p0-t3.json"));
   const std::string refused = refusal_of(arguments);
