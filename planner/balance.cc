@@ -187,15 +187,24 @@ class Balancer {
 
   LoadShares share_out() {
     const Interner<std::vector<uint32_t>>& lists = input_.collected.candidates();
-    nics_of_.resize(lists.size());
-    for (uint32_t list = 0; list < lists.size(); ++list) {
-      for (const uint32_t owner : lists[list]) nics_of_[list].push_back(input_.nic_of[owner]);
-      std::sort(nics_of_[list].begin(), nics_of_[list].end());
-      nics_of_[list].erase(std::unique(nics_of_[list].begin(), nics_of_[list].end()), nics_of_[list].end());
+    lists_.resize(lists.size());
+    for (uint32_t number = 0; number < lists.size(); ++number) {
+      Candidates& list = lists_[number];
+      list.owners = lists[number];
+      std::stable_sort(list.owners.begin(), list.owners.end(),
+                       [&](uint32_t a, uint32_t b) { return input_.nic_of[a] < input_.nic_of[b]; });
+      for (size_t i = 0; i < list.owners.size(); ++i) {
+        const uint32_t nic = input_.nic_of[list.owners[i]];
+        if (list.nics.empty() || list.nics.back() != nic) {
+          list.nics.push_back(nic);
+          list.owner_begin.push_back(i);
+        }
+      }
+      list.owner_begin.push_back(list.owners.size());
     }
     std::vector<LoadDemand> classes;
     classes.reserve(lists.size());
-    for (const std::vector<uint32_t>& nics : nics_of_) classes.push_back(LoadDemand{0, nics});
+    for (const Candidates& list : lists_) classes.push_back(LoadDemand{0, list.nics});
     for (const Demand& demand : demands_)
       classes[demand.candidates].weight += weight(demand.tensor, demand.token_set) * layer_heads(demand);
     return minimize_max_load(classes, input_.nic_count);
@@ -214,18 +223,17 @@ class Balancer {
       taken += amount;
       left[nic] -= amount;
       const uint64_t end = taken / unit + (taken % unit >= div_round_up(unit, 2) ? 1 : 0);
-      if (end > at) add_block(demand, source_on(demand, nics_of_[demand.candidates][nic]), Range(at, end));
+      if (end > at) add_block(demand, source_on(demand, nic), Range(at, end));
       at = std::max(at, end);
       if (left[nic] == 0) ++nic;
     }
   }
 
-  // Among the candidates that share the NIC the target's ordinal decides.
-  uint32_t source_on(const Demand& demand, uint32_t nic) const {
-    std::vector<uint32_t> owners;
-    for (const uint32_t owner : input_.collected.candidates()[demand.candidates])
-      if (input_.nic_of[owner] == nic) owners.push_back(owner);
-    return owners[demand.target_ordinal % owners.size()];
+  // Among the candidates that share a NIC, the list's number `nic`, the target's ordinal decides.
+  uint32_t source_on(const Demand& demand, size_t nic) const {
+    const Candidates& list = lists_[demand.candidates];
+    const size_t begin = list.owner_begin[nic];
+    return list.owners[begin + demand.target_ordinal % (list.owner_begin[nic + 1] - begin)];
   }
 
   // Elements (layer, head) number `block`, layer by layer: at most three rectangles.
@@ -262,14 +270,21 @@ class Balancer {
     return loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
   }
 
+  // A list of candidates by their NICs.
+  struct Candidates {
+    std::vector<uint32_t> owners;     // by NIC, then as in the list
+    std::vector<uint32_t> nics;       // ascending
+    std::vector<size_t> owner_begin;  // of each NIC, and the end
+  };
+
   const BalanceInput& input_;
   const std::vector<Demand>& demands_;
   BalanceReport& report_;
   uint64_t weight_unit_ = 1;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> cell_bytes_;
-  std::vector<std::vector<uint32_t>> nics_of_;  // of each list of candidates
-  std::vector<std::vector<uint64_t>> left_;     // of the share of each of these NICs, not yet given to a demand
-  std::vector<size_t> next_nic_;                // of each list: the first NIC with something left
+  std::vector<Candidates> lists_;
+  std::vector<std::vector<uint64_t>> left_;  // of the share of each of these NICs, not yet given to a demand
+  std::vector<size_t> next_nic_;             // of each list: the first NIC with something left
   std::vector<ChosenEdge> edges_;
 };
 
