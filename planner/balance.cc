@@ -16,8 +16,8 @@ bool DemandCollector::add(const Claim& target, std::span<const uint32_t> dps, ui
     ++work_;
     const std::optional<uint32_t> tokens = joiner_.join(target.tensor, cell.ownership, target.ownership);
     if (tokens)
-      demands_.push_back(Demand{target.tensor, cell.layer_set, cell.heads, *tokens, cell.candidates, target.owner,
-                                target.replica_ordinal});
+      demands_.push_back(Demand{target.tensor, cell.layer_set, cell.heads, *tokens, cell.candidates, cell.defaults,
+                                target.owner, target.replica_ordinal});
   }
   return work_ <= work_max_;
 }
@@ -42,9 +42,9 @@ const std::vector<DemandCollector::Cell>& DemandCollector::cells_of(const Claim&
             });
       });
   for (auto& [key, layers] : cells) {
-    const auto& [heads, ownership, candidates] = key;
+    const auto& [heads, ownership, candidates, defaults] = key;
     const uint32_t layer_set = numbers_.layer_sets.intern(IntervalSet::from_ranges(std::move(layers)));
-    entry->second.push_back(Cell{layer_set, heads, ownership, candidates});
+    entry->second.push_back(Cell{layer_set, heads, ownership, candidates, defaults});
   }
   return entry->second;
 }
@@ -78,13 +78,16 @@ void DemandCollector::add_cell(Range layers, Range heads, std::span<const Item> 
   for (size_t begin = 0; begin < claims.size();) {
     const uint32_t ownership = claims[begin]->ownership;
     std::vector<uint32_t> owners;
-    bool decided = false;
+    std::vector<uint32_t> defaults;
     size_t end = begin;
     for (; end < claims.size() && claims[end]->ownership == ownership; ++end) {
       owners.push_back(claims[end]->owner);
-      decided |= claims[end]->dp == deciding_dp;
+      if (claims[end]->dp == deciding_dp) defaults.push_back(claims[end]->owner);
     }
-    if (decided) cells[CellKey(heads, ownership, candidates_.intern(owners))].push_back(layers);
+    if (!defaults.empty()) {
+      const uint32_t candidates = candidates_.intern(owners);  // numbers follow the order of interning
+      cells[CellKey(heads, ownership, candidates, candidates_.intern(defaults))].push_back(layers);
+    }
     begin = end;
   }
 }
@@ -100,9 +103,9 @@ std::vector<ChosenEdge> choose_by_ordinal(const DemandCollector& collected) {
   std::vector<ChosenEdge> edges;
   edges.reserve(collected.demands().size());
   for (const Demand& demand : collected.demands()) {
-    const std::vector<uint32_t>& candidates = collected.candidates()[demand.candidates];
+    const std::vector<uint32_t>& defaults = collected.candidates()[demand.defaults];
     edges.push_back(ChosenEdge{demand.tensor, demand.layer_set, demand.heads, demand.token_set,
-                               candidates[demand.target_ordinal % candidates.size()], demand.target});
+                               defaults[demand.target_ordinal % defaults.size()], demand.target});
   }
   return edges;
 }

@@ -32,6 +32,7 @@ struct Demand {
   Range heads;
   uint32_t token_set = 0;
   uint32_t candidates = 0;  // number of the list
+  uint32_t defaults = 0;    // the list of those of the default data-parallel rank, by replica ordinal
   uint32_t target = 0;      // owner
   uint32_t target_ordinal = 0;
 
@@ -68,6 +69,7 @@ class DemandCollector {
     Range heads;
     uint32_t ownership;
     uint32_t candidates;
+    uint32_t defaults;
   };
   struct Item {
     Range layers;
@@ -75,7 +77,7 @@ class DemandCollector {
     uint32_t claim;
   };
   using RegionKey = std::tuple<uint32_t, uint32_t, Range, uint32_t, size_t>;
-  using CellKey = std::tuple<Range, uint32_t, uint32_t>;  // heads, ownership, candidates
+  using CellKey = std::tuple<Range, uint32_t, uint32_t, uint32_t>;  // heads, ownership, candidates, defaults
 
   const std::vector<Cell>& cells_of(const Claim& target, std::span<const uint32_t> dps, uint32_t default_dp);
   std::vector<Item> find_items(const Claim& target, std::span<const uint32_t> dps);
@@ -92,7 +94,7 @@ class DemandCollector {
   std::vector<Demand> demands_;
 };
 
-// The source at index (target's replica ordinal mod number of candidates).
+// The source at index (target's replica ordinal mod their number) among those of the default data-parallel rank.
 std::vector<ChosenEdge> choose_by_ordinal(const DemandCollector& collected);
 
 struct BalanceInput {

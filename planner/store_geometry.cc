@@ -78,7 +78,8 @@ class GeometryBuilder {
         fill_strides(layout_.object_order, *component, array.row_count, layers.count(),
                      layout_.parts[part].heads.count(), array.strides);
     uint64_t& object_bytes = component->is_state() ? geometry_.parts[part].state : geometry_.parts[part].page;
-    const std::optional<uint64_t> end = bytes ? checked_add(object_bytes, *bytes) : std::nullopt;
+    const std::optional<uint64_t> offset = checked_round_up(object_bytes, component->item_bytes);
+    const std::optional<uint64_t> end = bytes && offset ? checked_add(*offset, *bytes) : std::nullopt;
     if (!end || geometry_.arrays.size() == kArraysMax) {
       faults_.add(end ? Rule::kPlanLimit : Rule::kSizeOverflow,
                   fmt::format("part '{}'", layout_.parts[part].key.text()),
@@ -88,7 +89,8 @@ class GeometryBuilder {
       return false;
     }
     array.layers = std::move(layers);
-    array.offset_bytes = std::exchange(object_bytes, *end);
+    array.offset_bytes = *offset;
+    object_bytes = *end;
     array.bytes = *bytes;
     geometry_.arrays.push_back(std::move(array));
     return true;

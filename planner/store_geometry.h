@@ -17,7 +17,7 @@
 namespace crossdock {
 
 // One component of one layer group in the objects of one part: rows x layers x heads x dims in the layout's order,
-// layers and heads packed.
+// layers and heads packed. It begins at a multiple of its item size.
 struct StoreArray {
   uint32_t part = 0;
   uint32_t group = 0;      // of the cache schema
