@@ -448,18 +448,17 @@ class InstanceBuilder {
   void append_slabs(const Ownership& own, const SlabStyle& style, std::vector<Slab>& slabs) {
     for (const ComponentName& name : own.components) {
       std::vector<Slab> runs;  // neighbouring layers with the same component and live tokens, also of several groups
-      for (const Range range : own.layers.ranges())
-        for (uint64_t layer = range.begin(); layer < range.end(); ++layer) {
-          const LayerGroup& group = *placement_.cache_schema.find_group(layer);
-          Slab slab{*group.find(name), Range(layer, layer + 1), {}, {}, {}, {}, {}};
-          slab.tokens = live_tokens(group, slab.component, common_.tokens);
-          Slab* last = runs.empty() ? nullptr : &runs.back();
-          if (last != nullptr && !style.per_layer && last->layers.end() == layer && last->component == slab.component &&
-              last->tokens == slab.tokens)
-            last->layers = Range(last->layers.begin(), layer + 1);
-          else
-            runs.push_back(slab);
-        }
+      for (const uint64_t layer : numbers_of(own.layers)) {
+        const LayerGroup& group = *placement_.cache_schema.find_group(layer);
+        Slab slab{*group.find(name), Range(layer, layer + 1), {}, {}, {}, {}, {}};
+        slab.tokens = live_tokens(group, slab.component, common_.tokens);
+        Slab* last = runs.empty() ? nullptr : &runs.back();
+        if (last != nullptr && !style.per_layer && last->layers.end() == layer && last->component == slab.component &&
+            last->tokens == slab.tokens)
+          last->layers = Range(last->layers.begin(), layer + 1);
+        else
+          runs.push_back(slab);
+      }
       for (const Slab& run : runs) append_tokens(run, own, style, slabs);
     }
   }
