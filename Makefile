@@ -42,15 +42,15 @@ fuzz: packages-build packages-check ## Each fuzz target for FUZZ_SECONDS
 	@cmake --build --preset fuzz -j $(JOBS)
 	@ctest --preset fuzz
 
-coverage: packages-build packages-dev ## Line coverage of base/ and model/
+coverage: packages-build packages-dev ## Line coverage of base/, model/ and planner/
 	@$(call configure,coverage,)
 	@cmake --build --preset coverage -j $(JOBS)
 	@find build/coverage -name '*.gcda' -delete
 	@ctest --preset coverage
-	@gcovr --root . --filter base/ --filter model/ build/coverage
+	@gcovr --root . --filter base/ --filter model/ --filter planner/ build/coverage
 
-tidy: build packages-dev ## clang-tidy over base/ and model/
-	@git ls-files 'base/*.cc' 'model/*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-14 --quiet -p build/release --extra-arg=-Wno-unknown-warning-option
+tidy: build packages-dev ## clang-tidy over base/, model/ and planner/
+	@git ls-files 'base/*.cc' 'model/*.cc' 'planner/*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-14 --quiet -p build/release --extra-arg=-Wno-unknown-warning-option
 
 format: packages-dev ## Format the sources
 	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i

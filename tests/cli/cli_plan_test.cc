@@ -215,6 +215,43 @@ TEST_F(CliPlan, StepsAreCountedAfterBinding) {
   EXPECT_EQ(refused, "prefill.json -> decode.json: plan: target 'p0-t3' has no binding [plan-participant]\n");
 }
 
+TEST_F(CliPlan, AStoreManifestIsRestoredAndALayoutIsWritten) {
+  // Tokens [0,10): 20 bytes of keys, scales and values in each of two layers and heads; 6 tokens of a window with 32
+  // bytes a head; a state of 64 bytes a head.
+  const uint64_t bytes = 10 * 2 * 2 * (8 + 4 + 4) + 6 * 2 * 32 + 2 * 64;
+  write("stored.json", to_json(example_store_manifest()));
+  write("layout.json", to_json(example_store_layout()));
+  write("small.json", to_json(example_placement()));
+  write("snap.json", to_json(example_snapshot()));
+  EXPECT_EQ(
+      run({"bind", "--placement", "small.json", "--snapshot", "snap.json", "--page-size", "4", "--output-dir", "small"})
+          .exit_code,
+      0);
+  const std::vector<std::string> restore = {"plan", "--restore", "--manifest", "stored.json", "--target", "small.json"};
+  const json logical = json_of(restore);
+  EXPECT_EQ(logical["total"]["bytes"], bytes);
+  EXPECT_EQ(logical["pairs"].size(), 4u);
+  EXPECT_EQ(logical["pairs"][0]["source"], "store");
+  std::vector<std::string> bound = restore;
+  for (const char* more : {"--steps", "--target-binding", "small"}) bound.emplace_back(more);
+  EXPECT_EQ(json_of(bound)["steps"]["total"]["bytes"], bytes);
+  const json upload = json_of({"plan", "--upload", "--source", "small.json", "--layout", "layout.json", "--snapshot",
+                               "snap.json", "--steps", "--source-binding", "small"});
+  EXPECT_EQ(upload["steps"]["total"]["bytes"], bytes);
+  // The manifest says which tokens there are; a snapshot of others is refused.
+  json other = json::parse(read("snap.json"));
+  other["tokens"] = {0, 8};
+  write("other.json", other.dump());
+  std::vector<std::string> wrong = restore;
+  for (const char* more : {"--snapshot", "other.json"}) wrong.emplace_back(more);
+  EXPECT_NE(refusal_of(wrong).find("holds tokens [0,10), and the plan is about [0,8) [plan-identity]"),
+            std::string::npos);
+  fs::create_directory(work("empty"));
+  std::vector<std::string> empty = restore;
+  for (const char* more : {"--steps", "--target-binding", "empty"}) empty.emplace_back(more);
+  EXPECT_EQ(refusal_of(empty), "crossdock: error: the folder 'empty' has no .json file\n");
+}
+
 TEST_F(CliPlan, BalancedReadsFromAllReplicas) {
   place("wide", {"--tp", "16"});
   const json plain = json_of({"plan", "--source", "wide.json", "--target", "decode.json"});
