@@ -32,7 +32,7 @@ struct Options {
   std::string target;
   std::string manifest;
   std::string layout;
-  std::string object_order = "plhd";
+  std::optional<std::string> object_order;
   uint64_t page_tokens = 0;
   std::string layout_output;
   std::string snapshot;
@@ -117,6 +117,18 @@ std::optional<Range> token_range(const std::string& text) {
   return Range(*begin, *end);
 }
 
+std::optional<TransportLimits> transport_of(const Options& options) {
+  TransportLimits limits;
+  limits.operation_ns = options.operation_ns;
+  limits.bandwidth_bytes_per_s = options.bandwidth;
+  limits.gather_bytes_per_s = options.gather_bandwidth;
+  limits.gather_piece_ns = options.gather_piece_ns;
+  limits.staging_bytes_max = options.staging_bytes;
+  limits.strided_axis_count_max = options.strided_axes;
+  if (limits == TransportLimits()) return std::nullopt;
+  return limits;
+}
+
 bool check_usage(const Options& options) {
   if (options.upload && options.restore) return usage("--upload and --restore are two different plans");
   if (options.upload) {
@@ -142,7 +154,14 @@ bool check_usage(const Options& options) {
     if (!options.restore && options.source_bindings.empty()) return usage("--steps needs --source-binding");
     if (!options.upload && options.target_bindings.empty()) return usage("--steps needs --target-binding");
   }
-  if (options.staging_bytes != 0 && !options.steps) return usage("--staging is for --steps");
+  if (!options.steps && transport_of(options))
+    return usage("--operation-ns, --bandwidth, --strided-axes, --staging, --gather-... are for --steps");
+  if (options.object_order && (!options.upload || !options.layout.empty()))
+    return usage("--object-order is for --upload without --layout");
+  if (options.page_tokens != 0 && !options.upload) return usage("--page-size is for --upload");
+  if (!options.nics.empty() && options.selection != "balanced") return usage("--nic is for --selection balanced");
+  if (options.output == "-" && (options.expand || options.json || options.layout_output == "-"))
+    return usage("-o - prints the plan alone: leave out --expand, --json and --layout-output -");
   return true;
 }
 
@@ -164,7 +183,7 @@ bool fill_plan_options(const Options& options, Work& work) {
   if (options.selection == "balanced") plan.selection = SourceSelection::kBalanced;
   for (const std::string& text : options.nics) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
       return usage(fmt::format("--nic '{}' is not of the form NAME=PARTICIPANT,PARTICIPANT,...", text));
     NicGroup group{text.substr(0, equals), {}};
     for (size_t begin = equals + 1; begin <= text.size();) {
@@ -181,15 +200,16 @@ bool fill_plan_options(const Options& options, Work& work) {
 bool load_layout(const Options& options, Work& work) {
   if (!options.layout.empty()) return load_side<StoreLayout>(options.layout, "--layout", work.target);
   const auto& placement = std::get<Valid<PlacementManifest>>(work.source->document);
+  const std::string object_order = options.object_order.value_or("plhd");
   const auto order = std::find_if(kObjectOrders.begin(), kObjectOrders.end(),
-                                  [&](const ObjectOrderName& each) { return each.name == options.object_order; });
+                                  [&](const ObjectOrderName& each) { return each.name == object_order; });
   const uint64_t page_tokens = options.page_tokens != 0 ? options.page_tokens
                                : placement->paging      ? placement->paging->page_tokens
                                                         : kDefaultPageTokens;
   Faults faults;
   std::optional<Valid<StoreLayout>> layout =
       layout_of(placement, work.plan_options.source_dp, order->order, page_tokens,
-                fmt::format("{}-{}", placement->name, options.object_order), faults);
+                fmt::format("{}-{}", placement->name, object_order), faults);
   if (!layout) return refused(options.source, faults);
   work.target.emplace(Side{"the layout made for it", AnyDocument(std::move(*layout)), {}, {}});
   work.target->digest = digest(work.target->document);
@@ -212,6 +232,10 @@ bool load_snapshot(const Options& options, Work& work) {
   if (options.snapshot.empty()) return true;
   work.snapshot = load_or_fail<SnapshotDescriptor>(options.snapshot);
   if (!work.snapshot) return false;
+  const auto* manifest = std::get_if<Valid<StoreManifest>>(&work.source->document);
+  if (manifest != nullptr && (*manifest)->snapshot != **work.snapshot)
+    return usage(fmt::format("--snapshot {} is another snapshot than the one that --manifest {} holds",
+                             options.snapshot, options.manifest));
   work.plan_options.snapshot_tokens = (*work.snapshot)->tokens;
   Faults faults;
   Faults none;
@@ -372,18 +396,6 @@ int print_expanded(const Work& work, const TransferPlan& plan, const LoweredPlan
   return print_rows(logical_rows(plan, *work.source->side, *work.target->side, kRowsMax, faults), faults);
 }
 
-std::optional<TransportLimits> transport_of(const Options& options) {
-  TransportLimits limits;
-  limits.operation_ns = options.operation_ns;
-  limits.bandwidth_bytes_per_s = options.bandwidth;
-  limits.gather_bytes_per_s = options.gather_bandwidth;
-  limits.gather_piece_ns = options.gather_piece_ns;
-  limits.staging_bytes_max = options.staging_bytes;
-  limits.strided_axis_count_max = options.strided_axes;
-  if (limits == TransportLimits()) return std::nullopt;
-  return limits;
-}
-
 int write_files(const Options& options, const Work& work, const Valid<TransferPlan>& plan) {
   if (!options.layout_output.empty()) {
     const auto& layout = std::get<Valid<StoreLayout>>(work.target->document);
@@ -458,8 +470,10 @@ void add_plan_command(CLI::App& app, Outcome& outcome) {
   command->add_flag("--restore", o.restore, "Plan from a store (--manifest or --layout) to --target");
   add_text(*command, "--manifest", o.manifest, "FILE", "With --restore: what the store has published");
   add_text(*command, "--layout", o.layout, "FILE", "Store layout to write into or to read from");
-  add_text(*command, "--object-order", o.object_order, "ORDER",
-           "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld")
+  command
+      ->add_option("--object-order", o.object_order,
+                   "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld (default plhd)")
+      ->type_name("ORDER")
       ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
   add_number(*command, "--page-size", o.page_tokens, 1, UINT64_MAX,
              "The same: tokens of a page (default: of the placement's paging, else 64)");
@@ -470,7 +484,10 @@ void add_plan_command(CLI::App& app, Outcome& outcome) {
            "Data-parallel rank to take from (default: the target's, modulo their number)");
   add_text(*command, "--target-dp", o.target_dp, "N", "Bring only to this data-parallel rank (default: to all)");
   command->add_option("--participant", o.participants, "Bring only to these targets")->type_name("NAME");
-  command->add_option("--from", o.from, "Take only from these sources")->type_name("NAME");
+  command
+      ->add_option("--from", o.from,
+                   "Take only from these sources (of one data-parallel rank for each target; balanced combines ranks)")
+      ->type_name("NAME");
   add_text(*command, "--selection", o.selection, "HOW",
            "Choice among replicas: deterministic (rank order) or balanced (least load on the busiest source)")
       ->check(CLI::IsMember({"deterministic", "balanced"}).description(""));

@@ -9,9 +9,12 @@
 #include "cli/command.h"
 #include "model/text.h"
 #include "model/wire/json_writer.h"
+#include "planner/fault_tokens.h"
 
 namespace crossdock::cli {
 namespace {
+
+constexpr uint64_t kStretchesMax = 1000;  // of one fault; past that only the first is told
 
 std::string_view kind_name(PlanKind kind) {
   switch (kind) {
@@ -202,7 +205,18 @@ std::string plan_json(const PlanReport& report) {
   return out.take();
 }
 
-std::string proof_faults_json(const TransferPlan& plan, const PlanProof& proof) {
+std::string scope_text(const TransferPlan& plan, const PlanSide& target) {
+  const bool is_all = plan.targets.size() == target.owners().size();
+  std::string text =
+      is_all ? fmt::format("all {} targets", grouped(plan.targets.size()))
+             : fmt::format("{} of {} targets", grouped(plan.targets.size()), grouped(target.owners().size()));
+  if (plan.tokens != Range::all()) text += fmt::format(", only tokens {}", range_text(plan.tokens));
+  if (plan.snapshot_tokens) text += fmt::format(", of a snapshot of tokens {}", range_text(*plan.snapshot_tokens));
+  return text;
+}
+
+std::string proof_faults_json(const TransferPlan& plan, const PlanSide& source, const PlanSide& target,
+                              const PlanProof& proof) {
   const auto encode_range = [](JsonWriter& out, Range range) {
     out.begin_array().number(range.begin()).number(range.end()).end_array();
   };
@@ -217,6 +231,11 @@ std::string proof_faults_json(const TransferPlan& plan, const PlanProof& proof) 
     encode_range(out.key("heads"), fault.heads);
     out.key("kind").string(fault_name(fault.kind));
     encode_range(out.key("layers"), fault.layers);
+    if (const auto all = fault_tokens(plan, source, target, fault, kStretchesMax)) {
+      out.key("stretches").begin_array();
+      for (const Range range : all->ranges()) encode_range(out, range);
+      out.end_array();
+    }
     out.key("target").string(printable(plan.targets[fault.target].text()));
     encode_range(out.key("tokens"), fault.tokens);
     out.end_object();

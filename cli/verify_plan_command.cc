@@ -45,7 +45,8 @@ void encode_faults(JsonWriter& out, const Faults& faults) {
   out.end_array();
 }
 
-std::string result_json(const PlanDocument& document, const PlanProof& proof, const Faults& faults) {
+std::string result_json(const PlanDocument& document, const PlanSide& source, const PlanSide& target,
+                        const PlanProof& proof, const Faults& faults) {
   JsonWriter out;
   out.begin_object();
   out.key("cells").number(proof.cells);
@@ -54,8 +55,11 @@ std::string result_json(const PlanDocument& document, const PlanProof& proof, co
   out.key("fault_count").number(faults.total());
   out.key("faults");
   encode_faults(out, faults);
-  out.key("places").raw(proof_faults_json(*document.plan, proof));
+  out.key("places").raw(proof_faults_json(*document.plan, source, target, proof));
   out.key("proved").boolean(faults.empty());
+  out.key("scope").string(scope_text(*document.plan, target));
+  out.key("target_count").number(document.plan->targets.size());
+  out.key("targets_in_document").number(target.owners().size());
   out.end_object();
   return out.take();
 }
@@ -76,11 +80,12 @@ int run(const Options& options) {
 
   const PlanProof proof = verify_plan(document->plan, *source, *target, VerifyLimits(), faults);
   if (options.json)
-    print(result_json(*document, proof, faults) + "\n");
+    print(result_json(*document, *source, *target, proof, faults) + "\n");
   else if (faults.empty())
-    print(fmt::format("{}: proved: {} edges bring {} what it requires, each element once ({} cells), sha256:{}\n",
-                      printable(options.path), grouped(document->plan->edges.size()), printable(target->label()),
-                      grouped(proof.cells), digest(document->plan).hex()));
+    print(fmt::format(
+        "{}: proved for {}: {} edges bring {} what it requires, each element once ({} cells), sha256:{}\n",
+        printable(options.path), scope_text(*document->plan, *target), grouped(document->plan->edges.size()),
+        printable(target->label()), grouped(proof.cells), digest(document->plan).hex()));
   else
     print(fault_lines(options.path, faults));
   return faults.empty() ? kDone : kBadInput;

@@ -19,7 +19,7 @@ bool DemandCollector::add(const Claim& target, std::span<const uint32_t> dps, ui
       demands_.push_back(Demand{target.tensor, cell.layer_set, cell.heads, *tokens, cell.candidates, cell.defaults,
                                 target.owner, target.replica_ordinal});
   }
-  return work_ <= work_max_;
+  return work_ + joiner_.work() <= work_max_;
 }
 
 const std::vector<DemandCollector::Cell>& DemandCollector::cells_of(const Claim& target, std::span<const uint32_t> dps,
@@ -52,11 +52,16 @@ const std::vector<DemandCollector::Cell>& DemandCollector::cells_of(const Claim&
 std::vector<DemandCollector::Item> DemandCollector::find_items(const Claim& target, std::span<const uint32_t> dps) {
   std::vector<Item> items;
   for (const uint32_t dp : dps)
-    for (const SourceIndex::LayerOverlap& overlap : index_.overlaps(target.tensor, dp, target.layer_set, work_))
+    for (SourceIndex::LayerOverlap& overlap : index_.overlaps(target.tensor, dp, target.layer_set, work_))
       for (const SourceIndex::Class& members : index_.classes(overlap))
         index_.for_each_overlapping(members, target.heads, work_, [&](const Claim& claim) {
-          for (const Range layers : numbers_.layer_sets[overlap.layer_set].ranges())
-            items.push_back(Item{layers, claim.heads.intersect(target.heads),
+          const std::optional<uint32_t> common = index_.common_layers(overlap, target.layer_set, work_);
+          if (!common) return;
+          const std::vector<Range>& layers = numbers_.layer_sets[*common].ranges();
+          work_ += layers.size();
+          if (work_ > work_max_) return;
+          for (const Range range : layers)
+            items.push_back(Item{range, claim.heads.intersect(target.heads),
                                  static_cast<uint32_t>(&claim - index_.claims().data())});
         });
   return items;
@@ -143,13 +148,15 @@ class Balancer {
     for (const Demand& demand : demands_) cut(demand);
     const uint64_t balanced = load_max(edges_);
     const uint64_t deterministic = load_max(by_ordinal);
-    report_.deterministic_bytes = deterministic * weight_unit_;
-    report_.balanced_bytes = std::min(balanced, deterministic) * weight_unit_;
-    report_.bound_bytes = best.load_max * weight_unit_;
+    report_.deterministic_bytes = in_bytes(deterministic);
+    report_.balanced_bytes = in_bytes(std::min(balanced, deterministic));
+    report_.bound_bytes = in_bytes(best.load_max);
     return balanced < deterministic ? std::move(edges_) : std::move(by_ordinal);
   }
 
  private:
+  uint64_t in_bytes(uint64_t load) const { return checked_mul(load, weight_unit_).value_or(Range::kUnbounded); }
+
   // The weight of each (tensor, token set) for one layer and head, in units of their common divisor, or coarser where
   // the sum of all would come near 2^64.
   void weigh() {
@@ -168,12 +175,13 @@ class Balancer {
     const auto [entry, is_new] = cell_bytes_.try_emplace(std::pair(tensor_number, token_set), 0);
     if (!is_new) return entry->second;
     const PlanTensor& tensor = input_.tensors[tensor_number];
-    const uint64_t begin = tensor.tokens.begin();
-    const Range weighed = tensor.tokens.size() > kTokensExactMax
-                              ? Range(begin, checked_add(begin, kWeighedTokens).value_or(Range::kUnbounded))
-                              : tensor.tokens;
-    const uint64_t rows =
-        input_.token_sets[token_set].within(weighed).row_count(tensor.component.tokens_per_row.value_or(1));
+    TokenSet weighed = input_.token_sets[token_set];
+    std::vector<Range> ranges = weighed.intervals.ranges();
+    for (Range& range : ranges)
+      if (range.size() > kTokensExactMax)
+        range = Range(range.begin(), checked_add(range.begin(), kWeighedTokens).value_or(Range::kUnbounded));
+    weighed.intervals = IntervalSet::from_ranges(std::move(ranges));
+    const uint64_t rows = weighed.row_count(tensor.component.tokens_per_row.value_or(1));
     entry->second = checked_mul(std::max<uint64_t>(rows, 1), tensor.component.head_bytes()).value_or(Range::kUnbounded);
     return entry->second;
   }

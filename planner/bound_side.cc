@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/sorted.h"
+#include "model/wire/documents.h"
 #include "planner/slot_limits.h"
 
 namespace crossdock {
@@ -158,6 +159,10 @@ void BoundSide::number_regions() {
 
 BoundSide::BoundSide(const Valid<StoreManifest>& manifest, const Sha256Digest& digest)
     : kind_(SideKind::kStoreManifest), digest_(digest), tokens_(manifest->snapshot.tokens) {
+  Faults none;
+  const std::optional<Valid<SnapshotDescriptor>> snapshot = Valid<SnapshotDescriptor>::make(manifest->snapshot, none);
+  CHECK(snapshot.has_value());  // it was valid inside the manifest
+  snapshot_digest_ = crossdock::digest(*snapshot);
   for (const StoredObject& object : manifest->objects)
     regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
   BoundEnd end{"", &manifest->views, &manifest->page_tables, {}, {}};
@@ -179,7 +184,8 @@ BoundSide::BoundSide(const SnapshotObjects& objects)
   ends_.push_back(std::move(end));
 }
 
-bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings) {
+bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings, const BindingContext* context) {
+  if (context != nullptr && context->placement_digest() != digest_) return false;
   if (slot_limits_ == nullptr || bindings_.empty() || bindings.size() != bindings_.size()) return false;
   std::vector<const Valid<RuntimeBinding>*> sorted = sort_bindings(bindings);
   for (size_t i = 0; i < sorted.size(); ++i)
@@ -189,6 +195,7 @@ bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings) {
   if (!none.empty() || !epochs_agree(sorted) || !slots_fit(sorted)) return false;
   bindings_ = std::move(sorted);
   snapshot_digest_ = (*bindings_.front())->snapshot_digest;
+  if (context != nullptr) context_ = context->without_snapshot();
   for (size_t i = 0; i < bindings_.size(); ++i) {
     const RuntimeBinding& bound = **bindings_[i];
     ends_[i].end = bound.participant.text();

@@ -59,7 +59,8 @@ class BoundSide {
   // slots of page tables differs, and makes sure that no page comes to lie on another or past its region. False, and
   // nothing is changed, when it cannot tell (planner/slot_limits.h): bind() has to look again. O(views + pages log
   // pages).
-  bool rebind(std::span<const Valid<RuntimeBinding>* const> bindings);
+  // `context`, if given, takes the place of the one that the side was bound with, whose placement may go then.
+  bool rebind(std::span<const Valid<RuntimeBinding>* const> bindings, const BindingContext* context = nullptr);
 
   SideKind kind() const { return kind_; }
   const Sha256Digest& digest() const { return digest_; }  // of the placement, manifest or layout

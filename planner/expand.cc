@@ -128,12 +128,14 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
                                                 const StoreGeometry& geometry, uint64_t row_count_max, Faults& faults) {
   CHECK(plan.kind != PlanKind::kLive);
   // Arrays are sorted by part, then by component, then by group.
+  const auto key_of = [&](const StoreArray& array) {
+    return std::tie(array.part, layout.cache_schema.groups[array.group].components[array.component].name);
+  };
   const auto find_array = [&](uint32_t part, const ComponentName& name, uint64_t layer) -> const StoreArray& {
-    auto array = std::lower_bound(geometry.arrays.begin(), geometry.arrays.end(), part,
-                                  [](const StoreArray& a, uint32_t wanted) { return a.part < wanted; });
-    while (layout.cache_schema.groups[array->group].components[array->component].name != name ||
-           !array->layers.contains(layer))
-      ++array;
+    auto array = std::lower_bound(geometry.arrays.begin(), geometry.arrays.end(), std::tie(part, name),
+                                  [&](const StoreArray& a, const auto& wanted) { return key_of(a) < wanted; });
+    while (array != geometry.arrays.end() && !array->layers.contains(layer)) ++array;
+    CHECK(array != geometry.arrays.end() && key_of(*array) == std::tie(part, name));
     return *array;
   };
   std::vector<StoreRow> rows;

@@ -55,14 +55,14 @@ struct ByteRow {
   friend auto operator<=>(const ByteRow&, const ByteRow&) = default;
 };
 
-inline constexpr uint64_t kRowsMax = uint64_t{1} << 24;
+inline constexpr uint64_t kRowsMax = uint64_t{1} << 22;
 
 // Each sorted, and empty with a fault (plan-limit) when there would be more than `row_count_max` rows. The plan passed
 // verify_plan with the sides.
 std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, const PlanSide& source,
                                                     const PlanSide& target, uint64_t row_count_max, Faults& faults);
 
-// Of an upload to, or a restore from, the layout.
+// Of an upload to, or a restore from, the layout and its geometry; the plan passed verify_plan with that layout.
 std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const StoreLayout& layout,
                                                 const StoreGeometry& geometry, uint64_t row_count_max, Faults& faults);
 

@@ -135,6 +135,11 @@ class Lowering {
                   fmt::format("{} bytes are more than {}", result_.counts().bytes, limits_.bytes_max));
       return std::nullopt;
     }
+    if (result_.counts().steps > limits_.step_count_max) {
+      faults_.add(Rule::kPlanLimit, "",
+                  fmt::format("{} steps are more than {}", result_.counts().steps, limits_.step_count_max));
+      return std::nullopt;
+    }
     return std::move(result_);
   }
 
@@ -173,11 +178,11 @@ class Lowering {
     const ViewClasses& target_classes =
         index_of(target_, target_views_, target).classes(tensor.component.name, tokens_per_row);
     items_ = 0;
-    const auto layers_of = [](const ViewClass& views) { return views.layers; };
+    const auto layers_of = [](const LayerViews& views) { return views.layers; };
     for (const Range layers : plan_.layer_sets[edge.layer_set].ranges())
-      for_each_overlapping(source_classes, layers, layers_of, [&](const ViewClass& from) {
-        for_each_overlapping(target_classes, layers.intersect(from.layers), layers_of, [&](const ViewClass& to) {
-          join_classes(number, layers.intersect(from.layers).intersect(to.layers), from, to);
+      for_each_overlapping(source_classes, layers, layers_of, [&](const LayerViews& from) {
+        for_each_overlapping(target_classes, layers.intersect(from.layers), layers_of, [&](const LayerViews& to) {
+          join_heads(number, layers.intersect(from.layers).intersect(to.layers), from, to);
         });
       });
     if (stopped_) return false;
@@ -188,11 +193,20 @@ class Lowering {
     return *views[static_cast<size_t>(end - side.ends().data())].index;
   }
 
-  void join_classes(uint32_t number, Range layers, const ViewClass& from, const ViewClass& to) {
-    ++work_;
-    const Range heads = plan_.edges[number].heads.intersect(from.heads).intersect(to.heads);
+  void join_heads(uint32_t number, Range layers, const LayerViews& from, const LayerViews& to) {
+    const auto heads_of = [](const ViewClass& views) { return views.heads; };
+    for_each_overlapping(from.classes, plan_.edges[number].heads, heads_of, [&](const ViewClass& source) {
+      const Range heads = plan_.edges[number].heads.intersect(source.heads);
+      for_each_overlapping(to.classes, heads, heads_of, [&](const ViewClass& target) {
+        join_classes(number, layers, heads.intersect(target.heads), source, target);
+      });
+    });
+  }
+
+  void join_classes(uint32_t number, Range layers, Range heads, const ViewClass& from, const ViewClass& to) {
+    if (++work_ > limits_.work_max) refuse_work();
     const Range dims = from.dims.intersect(to.dims);
-    if (heads.empty() || dims.empty() || stopped_) return;
+    if (dims.empty() || stopped_) return;
     const auto tokens_of = [](const IndexedView& indexed) { return indexed.view->tokens; };
     const Range wanted = within_.intersect(plan_.token_sets[plan_.edges[number].token_set].intervals.hull());
     for_each_overlapping(from.views, wanted, tokens_of, [&](const IndexedView& source) {
@@ -204,8 +218,7 @@ class Lowering {
 
   void join_views(uint32_t number, Range layers, Range heads, Range dims, const IndexedView& source,
                   const IndexedView& target) {
-    if (++work_ > limits_.work_max)
-      return stop(fmt::format("more than {} pairs of views to look at", limits_.work_max));
+    if (++work_ > limits_.work_max) return refuse_work();
     const Edge& edge = plan_.edges[number];
     const Component& component = plan_.tensors[edge.tensor].component;
     const std::optional<uint32_t> runs =
@@ -260,6 +273,7 @@ class Lowering {
     return numbers.try_emplace(map, static_cast<uint32_t>(numbers.size())).first->second;
   }
 
+  void refuse_work() { stop(fmt::format("more than {} pairs of views to look at", limits_.work_max)); }
   void stop(std::string message) {
     if (!stopped_) faults_.add(Rule::kPlanLimit, "", std::move(message));
     stopped_ = true;
@@ -432,6 +446,24 @@ std::vector<CopyStep> LoweredPlan::steps(const LoweredPair& pair) const {
   list.reserve(pair.counts.steps);
   for_each_step(pair, [&](const CopyStep& step) { list.push_back(step); });
   return list;
+}
+
+std::optional<BatchedSteps> batch_steps(const LoweredPlan& lowered, const LoweredPair& pair, StepSplit split,
+                                        const BatchLimits& limits, Faults& faults) {
+  split.bytes_max = std::min(split.bytes_max, limits.bytes_max);
+  BatchedSteps batched;
+  bool fits = true;
+  lowered.for_each_step(pair, [&](const CopyStep& step) {
+    ++batched.steps_before;
+    fits = fits && append_split(step, split, batched.steps);
+  });
+  if (!fits) {
+    faults.add(Rule::kPlanLimit, "", fmt::format("more than {} steps after splitting", split.step_count_max));
+    return std::nullopt;
+  }
+  batched.batch_ends = batch_ends(batched.steps, limits);
+  for (const CopyStep& step : batched.steps) add(batched.ranges, step.range_count());
+  return batched;
 }
 
 void LoweredPlan::rebind(const TransferPlan& plan, const BoundSide& source, const BoundSide& target) {

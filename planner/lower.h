@@ -1,12 +1,11 @@
 // Lowering: the edges of a plan and the views of both sides become strided copies. One implementation for all three
 // paths: runtime -> runtime, runtime -> store objects, store objects -> runtime.
 //
-// For each edge the views of its two ends are joined: views of equal layers, heads and dims form a class; classes are
-// found by their layers, and within two classes the views are joined by their tokens, both lists sorted. What two views
-// have in common is a StepPattern (bases and strides of both sides) together with PageRuns (where the rows lie in
-// pages). The product of the two is the list of steps; it is never stored, so a lowering's size follows views + pages,
-// not views x pages. Patterns at equal distances are joined (layers, then components), pages in neighbouring slots are
-// joined, and contiguous axes collapse.
+// For each edge the views of its two ends are joined: by layers, then by heads, then by tokens, all lists sorted. What
+// two views have in common is a StepPattern (bases and strides of both sides) together with PageRuns (where the rows
+// lie in pages). The product of the two is the list of steps; it is never stored, so a lowering's size follows views +
+// pages, not views x pages. Patterns at equal distances are joined (layers, then components), pages in neighbouring
+// slots are joined, and contiguous axes collapse.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +66,7 @@ struct LowerLimits {
   uint64_t work_max = uint64_t{1} << 28;              // pairs of views that are looked at
   uint64_t pattern_count_max = uint64_t{1} << 22;     // of all pairs
   uint64_t page_piece_count_max = uint64_t{1} << 24;  // of all lists of runs
+  uint64_t step_count_max = uint64_t{1} << 28;        // of all pairs; they are not stored, but somebody posts them
   uint64_t bytes_max = uint64_t{1} << 60;
 };
 
@@ -147,6 +147,20 @@ class LoweredPlan {
   std::shared_ptr<const Patterns> patterns_;
   std::vector<RunList> runs_;
 };
+
+// The steps of one pair as a transport is given them: none crosses a boundary or passes a limit of `split`, and they
+// lie in consecutive batches.
+struct BatchedSteps {
+  std::vector<CopyStep> steps;
+  std::vector<size_t> batch_ends;  // one past the last step of each batch
+  uint64_t steps_before = 0;       // before any was split
+  uint64_t ranges = 0;             // contiguous byte ranges after splitting
+};
+
+// Steps are cut to the bytes of a batch as well. Empty, with a fault (plan-limit), when there would be more than
+// split.step_count_max steps.
+std::optional<BatchedSteps> batch_steps(const LoweredPlan& lowered, const LoweredPair& pair, StepSplit split,
+                                        const BatchLimits& limits, Faults& faults);
 
 // Whether the two sides belong to the plan and to each other; adds faults when they do not: plan-identity, and the
 // rules of instances where one stands on both sides (no byte may be source and target).

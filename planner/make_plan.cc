@@ -234,20 +234,22 @@ class Planner {
                        std::vector<ChosenEdge>& edges) {
     uint64_t work = 0;
     for (const Claim& target : target_claims) {
-      for (const SourceIndex::LayerOverlap& overlap :
+      for (SourceIndex::LayerOverlap& overlap :
            index.overlaps(target.tensor, source_dp_of(target), target.layer_set, work)) {
         ++work;
         const uint32_t count = index.classes(overlap).front().replica_count;
         const SourceIndex::Class* members = index.find(overlap, target.replica_ordinal % count);
         if (members == nullptr) continue;
         index.for_each_overlapping(*members, target.heads, work, [&](const Claim& source) {
-          const std::optional<uint32_t> tokens = joiner.join(target.tensor, source.ownership, target.ownership);
+          const std::optional<uint32_t> layers = index.common_layers(overlap, target.layer_set, work);
+          const std::optional<uint32_t> tokens =
+              layers ? joiner.join(target.tensor, source.ownership, target.ownership) : std::nullopt;
           if (tokens)
-            edges.push_back(ChosenEdge{target.tensor, overlap.layer_set, source.heads.intersect(target.heads), *tokens,
+            edges.push_back(ChosenEdge{target.tensor, *layers, source.heads.intersect(target.heads), *tokens,
                                        source.owner, target.owner});
         });
         if (edges.size() > limits_.edge_count_max) return;
-        if (work > limits_.work_max) return refuse_work();
+        if (work + joiner.work() > limits_.work_max) return refuse_work();
       }
     }
   }
@@ -285,7 +287,12 @@ class Planner {
   // A group's number for those in it, then one for each other owner.
   std::optional<std::vector<uint32_t>> number_nics(uint32_t& nic_count) {
     std::vector<uint32_t> nic_of(source_.owners().size(), UINT32_MAX);
+    std::set<std::string> names;
     for (const NicGroup& group : options_.nics) {
+      if (!names.insert(group.name).second) {
+        faults_.add(Rule::kPlanParticipant, fmt::format("network interface '{}'", group.name), "is named twice");
+        return std::nullopt;
+      }
       for (const PlanEnd& end : group.participants) {
         const PlanOwner* owner = source_.find(end.text());
         const size_t number = owner == nullptr ? 0 : static_cast<size_t>(owner - source_.owners().data());
@@ -322,7 +329,7 @@ class Planner {
     for (const ChosenEdge& edge : edges)
       plan_.edges.push_back(Edge{target_number[edge.target], source_number[edge.source], edge.tensor, edge.layer_set,
                                  edge.heads, edge.token_set});
-    if (may_merge_) merge_edges(plan_, numbers_.layer_sets);
+    merge_edges(plan_, numbers_.layer_sets);
     plan_.layer_sets = numbers_.layer_sets.to_vector();
     plan_.token_sets = joiner.token_sets().to_vector();
     if (plan_.edges.empty() && requires_something(target_claims)) {
@@ -358,7 +365,6 @@ class Planner {
   std::vector<uint32_t> target_owners_;
   std::vector<uint32_t> dp_number_;  // of each source owner, counted among the ranks that may serve
   uint32_t dp_count_ = 0;
-  bool may_merge_ = true;
   ClaimNumbers numbers_;
   TransferPlan plan_;
 };

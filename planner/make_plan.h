@@ -43,7 +43,8 @@ struct PlanOptions {
   std::optional<uint64_t> source_dp;
   std::optional<uint64_t> target_dp;  // only targets of this rank
   std::vector<PlanEnd> targets;       // only these; empty: all
-  std::vector<PlanEnd> sources;       // take from these only ("explicit"); empty: from all
+  std::vector<PlanEnd> sources;       // take from these only ("explicit"); empty: from all. Without source_dp one of
+                                      // their ranks serves a target, as above; kBalanced combines them
   SourceSelection selection = SourceSelection::kDeterministic;
   std::vector<NicGroup> nics;
 

@@ -25,7 +25,7 @@ std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<Pla
 bool rebind(BoundSide& side, const BindingContext& context, const std::vector<const Valid<RuntimeBinding>*>& bindings) {
   Faults none;
   for (const Valid<RuntimeBinding>* binding : bindings) check_binding_identity(**binding, context, none);
-  return none.empty() && side.rebind(bindings);
+  return none.empty() && side.rebind(bindings, &context);
 }
 
 }  // namespace

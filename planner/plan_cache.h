@@ -56,7 +56,9 @@ class PlanCache {
 
   // A live plan with its bindings. When the last bindings between the same instances differ in their pages only
   // (BoundSide::rebind), patterns are reused and nothing but page runs is computed; else the bindings are checked in
-  // full (BoundSide::bind) and lowered. The bindings are kept while they serve as the template.
+  // full (BoundSide::bind) and lowered. The bindings are kept while they serve as the template; the
+  // placements of the two contexts must live until the next call for the same plan and instances, or as long as the
+  // cache.
   std::shared_ptr<const LoweredPlan> lower(const PlanPointer& plan, const BindingContext& source,
                                            std::vector<BindingPointer> source_bindings, const BindingContext& target,
                                            std::vector<BindingPointer> target_bindings, Faults& faults);

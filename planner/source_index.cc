@@ -10,6 +10,11 @@ auto class_key(const Claim& claim) {
   return std::tie(claim.tensor, claim.dp, claim.layer_set, claim.replica_count, claim.replica_ordinal);
 }
 
+// What joining took, about: intervals, and the blocks of the common period.
+uint64_t ranges_in(const TokenSet& set) {
+  return 1 + set.intervals.ranges().size() + (set.cycle ? 2 * set.cycle->blocks.ranges().size() : 0);
+}
+
 auto layer_key(const SourceIndex::Class& members) {
   return std::tie(members.tensor, members.dp, members.layer_set, members.replica_count);
 }
@@ -62,29 +67,35 @@ const SourceIndex::Class* SourceIndex::find(const LayerOverlap& overlap, uint32_
   return found != members.end() && found->replica_ordinal == replica_ordinal ? &*found : nullptr;
 }
 
-const std::vector<SourceIndex::LayerOverlap>& SourceIndex::overlaps(uint32_t tensor, uint32_t dp, uint32_t layer_set,
-                                                                    uint64_t& work) {
+std::vector<SourceIndex::LayerOverlap>& SourceIndex::overlaps(uint32_t tensor, uint32_t dp, uint32_t layer_set,
+                                                              uint64_t& work) {
   const auto [entry, is_new] = overlaps_.try_emplace(OverlapKey(tensor, dp, layer_set));
   const auto layers_found = layer_entries_.find(std::pair(tensor, dp));
   if (!is_new || layers_found == layer_entries_.end()) return entry->second;
 
   const std::vector<LayerEntry>& sources = layers_found->second;
-  const IntervalSet& wanted = numbers_.layer_sets[layer_set];
-  const Range hull = wanted.hull();
+  const Range hull = numbers_.layer_sets[layer_set].hull();
   auto source = std::partition_point(sources.begin(), sources.end(),
                                      [&](const LayerEntry& each) { return each.reach <= hull.begin(); });
-  for (; source != sources.end() && source->hull.begin() < hull.end(); ++source) {
-    const IntervalSet& owned = numbers_.layer_sets[source->layer_set];
-    work += owned.ranges().size() + wanted.ranges().size();
-    if (source->layer_set == layer_set || wanted.contains(owned)) {
+  for (; source != sources.end() && source->hull.begin() < hull.end(); ++source, ++work)
+    if (source->hull.end() > hull.begin())
       entry->second.push_back(LayerOverlap{source->layer_set, source->class_begin, source->class_end});
-      continue;
-    }
-    const IntervalSet common = owned.intersect(wanted);
-    if (common.empty()) continue;
-    entry->second.push_back(LayerOverlap{numbers_.layer_sets.intern(common), source->class_begin, source->class_end});
-  }
   return entry->second;
+}
+
+std::optional<uint32_t> SourceIndex::common_layers(LayerOverlap& overlap, uint32_t layer_set, uint64_t& work) {
+  if (overlap.common == kNotKnown) {
+    const IntervalSet& owned = numbers_.layer_sets[overlap.source_layer_set];
+    const IntervalSet& wanted = numbers_.layer_sets[layer_set];
+    work += owned.ranges().size() + wanted.ranges().size();
+    if (overlap.source_layer_set == layer_set || wanted.contains(owned)) {
+      overlap.common = overlap.source_layer_set;
+    } else {
+      const IntervalSet common = owned.intersect(wanted);
+      overlap.common = common.empty() ? kNothing : numbers_.layer_sets.intern(common);
+    }
+  }
+  return overlap.common == kNothing ? std::nullopt : std::optional(overlap.common);
 }
 
 TokenJoiner::TokenJoiner(const ClaimNumbers& numbers, const std::vector<PlanTensor>& tensors, uint64_t range_count_max)
@@ -102,6 +113,7 @@ std::optional<uint32_t> TokenJoiner::join(uint32_t tensor, uint32_t source_owner
     const TokenJoin outcome = join_tokens(numbers_.ownerships[source_ownership], numbers_.ownerships[target_ownership],
                                           universes_[key.universe], range_count_max_, common);
     if (outcome == TokenJoin::kSome) entry->second = token_sets_.intern(common);
+    work_ += outcome == TokenJoin::kTooMany ? range_count_max_ : ranges_in(common);
     too_many_ |= outcome == TokenJoin::kTooMany;
   }
   last_key_ = key;

@@ -24,9 +24,12 @@ class SourceIndex {
   };
   // Sources of one layer set and replica count that share layers with a target.
   struct LayerOverlap {
-    uint32_t layer_set;               // the layers in common
+    uint32_t source_layer_set;
     uint32_t class_begin, class_end;  // by replica ordinal
+    uint32_t common = kNotKnown;      // the layers in common
   };
+  static constexpr uint32_t kNotKnown = UINT32_MAX;
+  static constexpr uint32_t kNothing = UINT32_MAX - 1;
 
   SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers);
 
@@ -38,7 +41,11 @@ class SourceIndex {
   const Class* find(const LayerOverlap& overlap, uint32_t replica_ordinal) const;
 
   // Found once for each (tensor, dp, layer set) and kept. O(log n + overlaps) for stages whose hulls do not interleave.
-  const std::vector<LayerOverlap>& overlaps(uint32_t tensor, uint32_t dp, uint32_t layer_set, uint64_t& work);
+  // Only the hulls of the layers are compared here.
+  std::vector<LayerOverlap>& overlaps(uint32_t tensor, uint32_t dp, uint32_t layer_set, uint64_t& work);
+  // The number of the layers in common, or empty when there are none. Found when it is first asked for, so that nothing
+  // is kept for pairs that have no heads in common.
+  std::optional<uint32_t> common_layers(LayerOverlap& overlap, uint32_t layer_set, uint64_t& work);
 
   // Calls visit(const Claim&) for each claim of the class that shares a head with `heads`.
   template <class Visit>
@@ -82,6 +89,7 @@ class TokenJoiner {
   std::optional<uint32_t> join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership);
 
   bool too_many() const { return too_many_; }
+  uint64_t work() const { return work_; }  // ranges of tokens that were joined
   const Interner<TokenSet>& token_sets() const { return token_sets_; }
 
  private:
@@ -99,6 +107,7 @@ class TokenJoiner {
   Key last_key_ = {UINT32_MAX, 0, 0};
   std::optional<uint32_t> last_;
   bool too_many_ = false;
+  uint64_t work_ = 0;
 };
 
 }  // namespace crossdock

@@ -14,8 +14,9 @@ bool keeps_to(const CopyStep& step, const StepSplit& split) {
          step.target_span() <= bytes_to_boundary(step.target_offset, split.target_registration_bytes);
 }
 
-void append_contiguous(CopyStep step, const StepSplit& split, std::vector<CopyStep>& steps) {
+bool append_contiguous(CopyStep step, const StepSplit& split, std::vector<CopyStep>& steps) {
   for (uint64_t left = step.bytes; left > 0; left -= step.bytes) {
+    if (steps.size() >= split.step_count_max) return false;
     step.bytes =
         std::min({left, split.bytes_max, bytes_to_boundary(step.source_offset, split.source_registration_bytes),
                   bytes_to_boundary(step.target_offset, split.target_registration_bytes)});
@@ -23,6 +24,7 @@ void append_contiguous(CopyStep step, const StepSplit& split, std::vector<CopySt
     step.source_offset += step.bytes;
     step.target_offset += step.bytes;
   }
+  return true;
 }
 
 // The first `count` indices of the outermost axis, from index `first` on.
@@ -55,19 +57,21 @@ uint64_t indices_that_fit(const CopyStep& step, uint64_t first, const StepSplit&
 
 }  // namespace
 
-void append_split(const CopyStep& step, const StepSplit& split, std::vector<CopyStep>& steps) {
+bool append_split(const CopyStep& step, const StepSplit& split, std::vector<CopyStep>& steps) {
   CHECK(split.bytes_max > 0 && split.range_count_max > 0 && split.source_registration_bytes > 0 &&
         split.target_registration_bytes > 0);
   if (keeps_to(step, split)) {
+    if (steps.size() >= split.step_count_max) return false;
     steps.push_back(step);
-    return;
+    return true;
   }
   if (step.axis_count == 0) return append_contiguous(step, split, steps);
   for (uint64_t first = 0; first < step.axis_list[0].extent;) {
     const uint64_t count = std::max<uint64_t>(indices_that_fit(step, first, split), 1);
-    append_split(take_indices(step, first, count), split, steps);
+    if (!append_split(take_indices(step, first, count), split, steps)) return false;
     first += count;
   }
+  return true;
 }
 
 std::vector<size_t> batch_ends(std::span<const CopyStep> steps, const BatchLimits& limits) {

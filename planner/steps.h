@@ -115,11 +115,13 @@ struct StepSplit {
   uint64_t range_count_max = UINT64_MAX;
   uint64_t source_registration_bytes = UINT64_MAX;
   uint64_t target_registration_bytes = UINT64_MAX;
+  uint64_t step_count_max = uint64_t{1} << 22;  // that the list may have afterwards
 };
 
 // Appends the step, or the steps it is cut into so that each keeps to `split` (each member at least 1): first between
-// indices of the outermost axis, at last within contiguous bytes. The same bytes are copied, each once.
-void append_split(const CopyStep& step, const StepSplit& split, std::vector<CopyStep>& steps);
+// indices of the outermost axis, at last within contiguous bytes. The same bytes are copied, each once. False when the
+// list would have more than step_count_max; it is then of no use.
+bool append_split(const CopyStep& step, const StepSplit& split, std::vector<CopyStep>& steps);
 
 struct BatchLimits {
   uint64_t step_count_max = 1024;

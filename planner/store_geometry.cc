@@ -116,9 +116,15 @@ std::string padded_set(const IntervalSet& set, uint64_t largest) {
 // Whatever fits a name; a digest stands for what does not.
 std::string part_key(const Ownership& owned, uint64_t layer_max, uint64_t head_max, bool with_components) {
   std::string key = fmt::format("l{}_h{}", padded_set(owned.layers, layer_max), padded_set(owned.heads, head_max));
+  bool is_plain = true;  // with the separator in a name, two lists could look alike
   if (with_components)
-    for (const ComponentName& name : owned.components) key += "_" + name.text();
-  if (key.size() > kNameBytesMax / 2) key = "part-" + sha256(key).hex().substr(0, 32);
+    for (const ComponentName& name : owned.components) {
+      is_plain &= name.text().find('+') == std::string::npos;
+      key += fmt::format("+{}", name.text());
+    }
+  if (!is_plain)
+    for (const ComponentName& name : owned.components) key += fmt::format("+{}", name.text().size());
+  if (!is_plain || key.size() > kNameBytesMax / 2) key = "part-" + sha256(key).hex().substr(0, 32);
   return key;
 }
 

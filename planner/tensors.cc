@@ -94,7 +94,7 @@ class TensorMatch {
   Range required_tokens(const LayerGroup& group, const Component& component) {
     if (component.is_state()) return Range(0, 1);
     const Range live =
-        options_.snapshot_tokens ? live_tokens(group, component, *options_.snapshot_tokens) : target_.tokens();
+        options_.snapshot_tokens ? live_tokens(group, component, *options_.snapshot_tokens) : own_tokens();
     const Range tokens = live.intersect(options_.tokens);
     const uint64_t unit = component.tokens_per_row.value_or(1);
     const bool begins_well = tokens.begin() % unit == 0 || tokens.begin() == live.begin();
@@ -104,6 +104,9 @@ class TensorMatch {
                   fmt::format("tokens {} cut a row of {} tokens", range_text(tokens), unit));
     return tokens;
   }
+
+  // A store layout is about all tokens; what is put into it is what the source has.
+  Range own_tokens() const { return target_.kind() == SideKind::kStoreLayout ? source_.tokens() : target_.tokens(); }
 
   struct Piece {
     size_t source_group;

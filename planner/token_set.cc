@@ -1,5 +1,7 @@
 #include "planner/token_set.h"
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -9,9 +11,39 @@
 namespace crossdock {
 namespace {
 
-uint64_t count_within(Range tokens, const std::optional<CyclicTokens>& cycle) {
-  return cycle ? cycle->count_below(tokens.end()) - cycle->count_below(tokens.begin()) : tokens.size();
-}
+// Counts the tokens of a cycle below others, each time by binary search among the ranges of its blocks.
+class CycleCounter {
+ public:
+  explicit CycleCounter(const std::optional<CyclicTokens>& cycle) : cycle_(cycle ? &*cycle : nullptr) {
+    if (cycle_ == nullptr) return;
+    blocks_before_.reserve(cycle_->blocks.ranges().size() + 1);
+    blocks_before_.push_back(0);
+    for (const Range range : cycle_->blocks.ranges()) blocks_before_.push_back(blocks_before_.back() + range.size());
+  }
+
+  uint64_t count_within(Range tokens) const {
+    return cycle_ == nullptr ? tokens.size() : count_below(tokens.end()) - count_below(tokens.begin());
+  }
+
+ private:
+  uint64_t count_below(uint64_t token) const {
+    const uint64_t block = token / cycle_->block_tokens;
+    const uint64_t in_cycle = block % cycle_->cycle_blocks;
+    const std::vector<Range>& ranges = cycle_->blocks.ranges();
+    const auto after =
+        std::partition_point(ranges.begin(), ranges.end(), [&](Range range) { return range.begin() <= in_cycle; });
+    uint64_t blocks = block / cycle_->cycle_blocks * blocks_before_.back() +
+                      blocks_before_[static_cast<size_t>(after - ranges.begin())];
+    if (after == ranges.begin()) return blocks * cycle_->block_tokens;
+    const Range last = *std::prev(after);
+    if (in_cycle >= last.end()) return blocks * cycle_->block_tokens;
+    blocks -= last.end() - in_cycle;
+    return blocks * cycle_->block_tokens + token % cycle_->block_tokens;
+  }
+
+  const CyclicTokens* cycle_;
+  std::vector<uint64_t> blocks_before_;  // of each range of blocks, those in the ranges before it; and of all
+};
 
 // The blocks of one cycle, in units of unit_tokens, repeated over a period of period_units. Empty when there are more
 // than `range_count_max` of them.
@@ -56,9 +88,10 @@ void cut_to_intervals(const TokenOwnership& ownership, IntervalSet& intervals) {
 }  // namespace
 
 uint64_t TokenSet::count() const {
+  const CycleCounter counter(cycle);
   uint64_t sum = 0;
   for (const Range range : intervals.ranges())
-    sum = checked_add(sum, count_within(range, cycle)).value_or(Range::kUnbounded);
+    sum = checked_add(sum, counter.count_within(range)).value_or(Range::kUnbounded);
   return sum;
 }
 
@@ -68,11 +101,12 @@ TokenSet TokenSet::within(Range tokens) const {
 
 uint64_t TokenSet::row_count(uint64_t tokens_per_row) const {
   if (tokens_per_row == 1) return count();
+  const CycleCounter counter(cycle);
   uint64_t rows = 0;
   for (const Range range : intervals.ranges()) {
     const Range whole(range.begin() - range.begin() % tokens_per_row,
                       checked_round_up(range.end(), tokens_per_row).value_or(Range::kUnbounded));
-    const uint64_t row_tokens = count_within(whole, cycle);
+    const uint64_t row_tokens = counter.count_within(whole);
     rows = checked_add(rows, div_round_up(row_tokens, tokens_per_row)).value_or(Range::kUnbounded);
   }
   return rows;
@@ -104,19 +138,42 @@ std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_cou
     if (set.intervals.ranges().size() > range_count_max) return std::nullopt;
     return set.intervals;
   }
-  // Blocks of neighbouring cycles may touch, and those at the ends may lie outside: up to twice as many are looked at.
-  const uint64_t looked_at_max = (Checked(range_count_max) * 2 + Checked(set.cycle->blocks.ranges().size()) * 2)
-                                     .value()
-                                     .value_or(Range::kUnbounded);
-  std::vector<Range> ranges;
+  const CyclicTokens& cycle = *set.cycle;
+  const std::vector<Range>& blocks = cycle.blocks.ranges();
+  // A cycle longer than 2^64 tokens comes round once.
+  const uint64_t cycle_tokens = checked_mul(cycle.block_tokens, cycle.cycle_blocks).value_or(Range::kUnbounded);
+  const bool cycles_touch = blocks.front().begin() == 0 && blocks.back().end() == cycle.cycle_blocks;
+  const uint64_t stretches_per_cycle = blocks.size() - (cycles_touch ? 1 : 0);  // at least
+  std::vector<Range> stretches;
   for (const Range interval : set.intervals.ranges()) {
-    const std::optional<IntervalSet> pieces = tokens_within(TokenOwnership(*set.cycle), interval, looked_at_max);
-    if (!pieces || ranges.size() > looked_at_max) return std::nullopt;
-    ranges.insert(ranges.end(), pieces->ranges().begin(), pieces->ranges().end());
+    const uint64_t whole_cycles = std::max<uint64_t>(interval.size() / cycle_tokens, 1) - 1;
+    const std::optional<uint64_t> at_least = (Checked(whole_cycles) * stretches_per_cycle + stretches.size()).value();
+    if (!at_least || *at_least > range_count_max) return std::nullopt;
+    for (uint64_t token = interval.begin(); token < interval.end();) {
+      const uint64_t base = token / cycle_tokens * cycle_tokens;
+      const uint64_t block = (token - base) / cycle.block_tokens;
+      const auto place = [&](uint64_t at) {
+        return (Checked(at) * cycle.block_tokens + base).value().value_or(Range::kUnbounded);
+      };
+      const auto next =
+          std::partition_point(blocks.begin(), blocks.end(), [&](Range range) { return range.end() <= block; });
+      if (next == blocks.end()) {
+        token = checked_add(base, cycle_tokens).value_or(Range::kUnbounded);
+        continue;
+      }
+      const uint64_t begin = std::max(token, place(next->begin()));
+      const uint64_t end = std::min(interval.end(), place(next->end()));
+      token = end;
+      if (begin >= end) break;  // the next block begins past the interval
+      if (!stretches.empty() && stretches.back().end() == begin) {
+        stretches.back() = Range(stretches.back().begin(), end);
+        continue;
+      }
+      if (stretches.size() == range_count_max) return std::nullopt;
+      stretches.emplace_back(begin, end);
+    }
   }
-  IntervalSet stretches = IntervalSet::from_ranges(std::move(ranges));
-  if (stretches.ranges().size() > range_count_max) return std::nullopt;
-  return stretches;
+  return IntervalSet::from_canonical(std::move(stretches));
 }
 
 }  // namespace crossdock

@@ -16,7 +16,7 @@ struct TokenSet {
   IntervalSet intervals;
   std::optional<CyclicTokens> cycle;
 
-  // How many tokens; saturates at 2^64 - 1. O(intervals * ranges of blocks).
+  // How many tokens; saturates at 2^64 - 1. O(ranges of blocks + intervals * log of them).
   uint64_t count() const;
   // Those that lie in `tokens` too.
   TokenSet within(Range tokens) const;
@@ -38,8 +38,8 @@ enum class TokenJoin {
 TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range tokens, uint64_t range_count_max,
                       TokenSet& common);
 
-// The members as intervals, or empty when there are more than `range_count_max`. Memory is taken for at most about
-// twice as many.
+// The members as intervals, or empty when there are more than `range_count_max`; memory is taken for no more.
+// O((intervals + result + cycles that an interval spans) log ranges of blocks).
 std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_count_max);
 
 }  // namespace crossdock

@@ -23,7 +23,7 @@ struct PlanFault {
   uint32_t target = 0;  // indices into the plan's lists
   Range layers;
   Range heads;
-  Range tokens;                 // the first stretch of tokens concerned
+  Range tokens;                 // the first stretch of tokens concerned; planner/fault_tokens.h has all
   std::vector<uint32_t> edges;  // those concerned: none for a gap, two for an overlap, else one
 
   friend bool operator==(const PlanFault&, const PlanFault&) = default;

@@ -192,7 +192,9 @@ class TensorCheck {
   // Before the plan asks for less.
   Range present_tokens(const LayerGroup& group, const Component& component) const {
     if (component.is_state()) return Range(0, 1);
-    return plan_.snapshot_tokens ? live_tokens(group, component, *plan_.snapshot_tokens) : target_.tokens();
+    if (plan_.snapshot_tokens) return live_tokens(group, component, *plan_.snapshot_tokens);
+    // A store layout takes any tokens: those of the source are put into it.
+    return target_.kind() == SideKind::kStoreLayout ? source_.tokens() : target_.tokens();
   }
 
   const TransferPlan& plan_;

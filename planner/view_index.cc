@@ -29,16 +29,22 @@ const ViewClasses& ViewIndex::classes(const ComponentName& component, uint64_t t
   std::stable_sort(own.begin(), own.end(), [&](const IndexedView& a, const IndexedView& b) {
     return std::pair(box(a), a.view->tokens) < std::pair(box(b), b.view->tokens);
   });
+  uint64_t layer_reach = 0;
   for (IndexedView& indexed : own) {
     const View& view = *indexed.view;
-    if (classes.empty() || std::tie(classes.back().layers, classes.back().heads, classes.back().dims) != box(indexed))
-      classes.push_back(ViewClass{view.layers, view.heads, view.dims, 0, {}});
-    std::vector<IndexedView>& members = classes.back().views;
+    if (classes.empty() || classes.back().layers != view.layers) {
+      layer_reach = std::max(layer_reach, view.layers.end());
+      classes.push_back(LayerViews{view.layers, layer_reach, {}});
+    }
+    std::vector<ViewClass>& of_layers = classes.back().classes;
+    if (of_layers.empty() || of_layers.back().heads != view.heads || of_layers.back().dims != view.dims) {
+      const uint64_t head_reach = of_layers.empty() ? 0 : of_layers.back().reach;
+      of_layers.push_back(ViewClass{view.heads, view.dims, std::max(head_reach, view.heads.end()), {}});
+    }
+    std::vector<IndexedView>& members = of_layers.back().views;
     indexed.reach = std::max(members.empty() ? 0 : members.back().reach, view.tokens.end());
     members.push_back(std::move(indexed));
   }
-  uint64_t reach = 0;
-  for (ViewClass& members : classes) members.reach = reach = std::max(reach, members.layers.end());
   return classes;
 }
 

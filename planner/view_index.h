@@ -1,5 +1,5 @@
-// The views of one end, arranged for joining: classes of equal layers, heads and dims, in each the views by their
-// tokens.
+// The views of one end, arranged for joining: by layers, then by heads, then classes of equal dims, in each the views
+// by their tokens.
 #pragma once
 
 #include <algorithm>
@@ -24,15 +24,20 @@ struct IndexedView {
 };
 
 struct ViewClass {
-  Range layers;
   Range heads;
   Range dims;
-  uint64_t reach = 0;              // the furthest layer end of the list up to here
+  uint64_t reach = 0;              // the furthest head end of the list up to here
   std::vector<IndexedView> views;  // by tokens
 };
 
-// Classes of one component, by where their layers begin.
-using ViewClasses = std::vector<ViewClass>;
+struct LayerViews {
+  Range layers;
+  uint64_t reach = 0;              // the furthest layer end of the list up to here
+  std::vector<ViewClass> classes;  // by where their heads begin
+};
+
+// Of one component, by where the layers begin.
+using ViewClasses = std::vector<LayerViews>;
 
 class ViewIndex {
  public:

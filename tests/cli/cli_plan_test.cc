@@ -92,9 +92,9 @@ TEST_F(CliPlan, ExpandPrintsAJsonLineForEachLayerSortedAsText) {
 TEST_F(CliPlan, APlanDocumentProvesItself) {
   EXPECT_EQ(run(live({"-o", "plan.json"})).exit_code, 0);
   const std::string proved = output_of({"verify-plan", "plan.json"});
-  EXPECT_TRUE(
-      std::regex_match(proved, std::regex("plan.json: proved: 32 edges bring placement 'decode' what it requires, "
-                                          "each element once \\(32 cells\\), sha256:[0-9a-f]{64}\n")))
+  EXPECT_TRUE(std::regex_match(
+      proved, std::regex("plan.json: proved for all 4 targets: 32 edges bring placement 'decode' what it requires, "
+                         "each element once \\(32 cells\\), sha256:[0-9a-f]{64}\n")))
       << proved;
   EXPECT_TRUE(json_of({"verify-plan", "plan.json"})["proved"]);
   // The same through a pipe, and without documents.
@@ -145,9 +145,10 @@ TEST_F(CliPlan, ADamagedPlanIsToldGapByGap) {
   const json result = json::parse(told.out);
   EXPECT_FALSE(result["proved"]);
   ASSERT_EQ(result["places"].size(), 1u);
-  EXPECT_EQ(result["places"][0],
-            json::parse(R"({"component":"key","edges":[],"heads":[0,1],"kind":"gap","layers":[0,41],"target":"p0-t0",)"
-                        R"("tokens":[0,18446744073709551615]})"));
+  EXPECT_EQ(
+      result["places"][0],
+      json::parse(R"({"component":"key","edges":[],"heads":[0,1],"kind":"gap","layers":[0,41],)"
+                  R"("stretches":[[0,18446744073709551615]],"target":"p0-t0","tokens":[0,18446744073709551615]})"));
 }
 
 TEST_F(CliPlan, UploadsAndRestoresGoThroughALayout) {
@@ -244,7 +245,8 @@ TEST_F(CliPlan, AStoreManifestIsRestoredAndALayoutIsWritten) {
   write("other.json", other.dump());
   std::vector<std::string> wrong = restore;
   for (const char* more : {"--snapshot", "other.json"}) wrong.emplace_back(more);
-  EXPECT_NE(refusal_of(wrong).find("holds tokens [0,10), and the plan is about [0,8) [plan-identity]"),
+  EXPECT_NE(refusal_of(wrong).find(
+                "--snapshot other.json is another snapshot than the one that --manifest stored.json holds"),
             std::string::npos);
   fs::create_directory(work("empty"));
   std::vector<std::string> empty = restore;
@@ -280,7 +282,14 @@ TEST_F(CliPlan, WrongUsageIsNamed) {
       {live({"--tokens", "7"}), "--tokens '7' is no interval like 0:4096"},
       {live({"--tokens", "7:7"}), "--tokens '7:7' is no interval like 0:4096"},
       {live({"--source-dp", "-1"}), "--source-dp '-1' is no data-parallel rank"},
-      {live({"--nic", "n0"}), "--nic 'n0' is not of the form NAME=PARTICIPANT,PARTICIPANT,..."},
+      {live({"--selection", "balanced", "--nic", "n0"}),
+       "--nic 'n0' is not of the form NAME=PARTICIPANT,PARTICIPANT,..."},
+      {live({"--nic", "n0=p0-t0"}), "--nic is for --selection balanced"},
+      {live({"--object-order", "plhd"}), "--object-order is for --upload without --layout"},
+      {live({"--page-size", "16"}), "--page-size is for --upload"},
+      {live({"--bandwidth", "16"}),
+       "--operation-ns, --bandwidth, --strided-axes, --staging, --gather-... are for --steps"},
+      {live({"-o", "-", "--expand"}), "-o - prints the plan alone: leave out --expand, --json and --layout-output -"},
       {live({"--expand", "--json"}), "--expand prints JSON lines already; leave out --json"},
   };
   for (const auto& [arguments, message] : wrong)
