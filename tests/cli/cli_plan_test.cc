@@ -151,6 +151,44 @@ TEST_F(CliPlan, ADamagedPlanIsToldGapByGap) {
                   R"("stretches":[[0,18446744073709551615]],"target":"p0-t0","tokens":[0,18446744073709551615]})"));
 }
 
+TEST_F(CliPlan, AllStretchesOfAGapAreTold) {
+  EXPECT_EQ(run(live({"--tokens", "0:24", "--participant", "p0-t0", "-o", "plan.json"})).exit_code, 0);
+  json plan = json::parse(read("plan.json"));
+  ASSERT_EQ(plan["token_sets"], json::parse(R"([{"intervals":[[0,24]]}])"));
+  plan["token_sets"][0]["intervals"] = {{4, 8}, {12, 16}};
+  write("gap.json", plan.dump());
+  const json result = json::parse(run({"verify-plan", "gap.json", "--json"}).out);
+  ASSERT_FALSE(result["places"].empty());
+  EXPECT_EQ(result["places"][0]["tokens"], json::parse("[0,4]"));
+  EXPECT_EQ(result["places"][0]["stretches"], json::parse("[[0,4],[8,12],[16,24]]"));
+  EXPECT_EQ(result["scope"], "1 of 4 targets, only tokens [0,24)");
+  EXPECT_EQ(result["target_count"], 1);
+  EXPECT_EQ(result["targets_in_document"], 4);
+}
+
+TEST_F(CliPlan, APlacementWithAnEndIsUploadedAsFarAsItGoes) {
+  json placement = json::parse(read("prefill.json"));
+  placement["tokens"] = {0, 4096};
+  write("ended.json", placement.dump());
+  const json summary = json_of({"plan", "--upload", "--source", "ended.json"});
+  EXPECT_EQ(summary["total"]["bytes"], 327'680u * 4096);
+}
+
+TEST_F(CliPlan, BytesOfAnotherSnapshotAreNotRestored) {
+  write("stored.json", to_json(example_store_manifest()));
+  write("small.json", to_json(example_placement()));
+  json snapshot = json::parse(to_json(example_snapshot()));
+  snapshot["tenant"] = "team-b";
+  write("other.json", snapshot.dump());
+  EXPECT_EQ(run({"bind", "--placement", "small.json", "--snapshot", "other.json", "--page-size", "4", "--output-dir",
+                 "small"})
+                .exit_code,
+            0);
+  EXPECT_EQ(refusal_of({"plan", "--restore", "--manifest", "stored.json", "--target", "small.json", "--steps",
+                        "--target-binding", "small"}),
+            "stored.json -> small.json: plan: source and target are bound for different snapshots [plan-identity]\n");
+}
+
 TEST_F(CliPlan, UploadsAndRestoresGoThroughALayout) {
   const Ended upload = run({"plan", "--upload", "--source", "prefill.json", "--object-order", "hpld", "--page-size",
                             "32", "--layout-output", "layout.json", "-o", "upload.json"});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -254,6 +255,75 @@ TEST_F(PlanCacheTest, RefusesSidesOfTwoOperations) {
   lower(cache, made, bindings_of(source_context, 1), bindings_of(target_context, 2));
   EXPECT_EQ(lower(cache, made, bindings_of(source_context, 1, "a"), bindings_of(target_context, 2, "b")), nullptr);
   EXPECT_TRUE(faults.has(Rule::kPlanIdentity));
+}
+
+// Placements that are read anew for each operation, in one process that is source and target.
+TEST_F(PlanCacheTest, ARebindTakesTheNewPlacementsForThoseThatAreGone) {
+  PlanCache cache((PlanCacheLimits()));
+  PlanCache::PlanPointer made;
+  for (uint64_t round = 0; round < 3; ++round) {
+    const auto from_placement = std::make_unique<Valid<PlacementManifest>>(placement_of(4));
+    const auto to_placement = std::make_unique<Valid<PlacementManifest>>(placement_of(2));
+    const BindingContext from_context(*from_placement);
+    const BindingContext to_context(*to_placement);
+    made = cache.plan(PlanSide(*from_placement, from_context.placement_digest()),
+                      PlanSide(*to_placement, to_context.placement_digest()), {}, faults);
+    ASSERT_NE(made, nullptr);
+    const auto in_one_process = [&](const BindingContext& context, const std::string& prefix) {
+      std::vector<PlanCache::BindingPointer> list;
+      for (const PlanCache::BindingPointer& binding : bindings_of(context, round)) {
+        RuntimeBinding changed = **binding;
+        changed.instance = InstanceId("one");
+        for (Region& region : changed.regions)
+          region.id = RegionId(prefix + changed.participant.text() + region.id.text());
+        for (View& view : changed.views)
+          view.region = RegionId(prefix + changed.participant.text() + view.region.text());
+        Faults none;
+        list.push_back(std::make_shared<const Valid<RuntimeBinding>>(*Valid<RuntimeBinding>::make(changed, none)));
+      }
+      return list;
+    };
+    const auto lowered = cache.lower(made, from_context, in_one_process(from_context, "s-"), to_context,
+                                     in_one_process(to_context, "t-"), faults);
+    ASSERT_NE(lowered, nullptr) << faults.kept().front().to_line();
+  }
+  EXPECT_EQ(cache.counts(), (PlanCacheCounts{1, 2, 1, 2}));
+}
+
+TEST_F(PlanCacheTest, BatchesHoldTheStepsOfAPairCutToTheirLimits) {
+  PlanCache cache((PlanCacheLimits()));
+  const auto lowered = lower(cache, plan(cache), bindings_of(source_context, 1), bindings_of(target_context, 2));
+  const LoweredPair& pair = lowered->pairs().front();
+  // One head of 16 bytes, 100 tokens, 3 layers, keys and values: 9,600 bytes.
+  ASSERT_EQ(pair.counts.bytes, 9'600u);
+  StepSplit split;
+  split.source_registration_bytes = 1000;
+  BatchLimits limits;
+  limits.step_count_max = 4;
+  limits.bytes_max = 100;
+  const std::optional<BatchedSteps> batched = batch_steps(*lowered, pair, split, limits, faults);
+  ASSERT_TRUE(batched.has_value());
+  EXPECT_EQ(batched->steps_before, pair.counts.steps);
+  EXPECT_GE(batched->steps.size(), 96u);
+  uint64_t bytes = 0;
+  size_t begin = 0;
+  for (const size_t end : batched->batch_ends) {
+    uint64_t in_batch = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const CopyStep& step = batched->steps[i];
+      in_batch += step.total_bytes();
+      EXPECT_EQ(step.source_offset / 1000, (step.source_offset + step.source_span() - 1) / 1000);
+    }
+    EXPECT_LE(end - begin, 4u);
+    EXPECT_LE(in_batch, 100u);
+    bytes += in_batch;
+    begin = end;
+  }
+  EXPECT_EQ(begin, batched->steps.size());
+  EXPECT_EQ(bytes, 9'600u);
+  split.step_count_max = 10;
+  EXPECT_FALSE(batch_steps(*lowered, pair, split, limits, faults).has_value());
+  EXPECT_TRUE(faults.has(Rule::kPlanLimit));
 }
 
 }  // namespace
