@@ -23,6 +23,10 @@ constexpr std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
   return product;
 }
 
+// The same, with 2^64 - 1 for whatever is larger: counts and costs that only have to be told apart up to there.
+constexpr uint64_t saturating_add(uint64_t a, uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
+constexpr uint64_t saturating_mul(uint64_t a, uint64_t b) { return checked_mul(a, b).value_or(UINT64_MAX); }
+
 // The smallest multiple of `unit` that is not below `value`. `unit` must not be zero.
 constexpr std::optional<uint64_t> checked_round_up(uint64_t value, uint64_t unit) {
   const uint64_t rest = value % unit;

@@ -43,6 +43,12 @@ uint64_t IntervalSet::count() const {
   return total;
 }
 
+uint64_t IntervalSet::count_below(uint64_t value) const {
+  uint64_t total = 0;
+  for (const Range range : ranges_) total += range.intersect(Range(0, value)).size();
+  return total;
+}
+
 bool IntervalSet::contains(uint64_t value) const {
   const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), value,
                                       [](uint64_t v, Range range) { return v < range.begin(); });

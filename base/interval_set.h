@@ -27,6 +27,8 @@ class IntervalSet {
   const std::vector<Range>& ranges() && = delete;  // would outlive a temporary set in a range-for
   // How many numbers are members. Saturates at 2^64 - 1.
   uint64_t count() const;
+  // How many members lie below `value`. O(n); base/interval_rank.h answers often.
+  uint64_t count_below(uint64_t value) const;
   // The smallest range that holds every member; an empty range when there are none.
   Range hull() const { return empty() ? Range() : Range(ranges_.front().begin(), ranges_.back().end()); }
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/rng.h"
 #include "model/partition.h"
+#include "model/pool_binding.h"
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
 #include "planner/lower.h"
@@ -149,102 +149,52 @@ struct StorePair {
   PlanSide side;
 };
 
-void BM_Upload(benchmark::State& state) {
-  const Pair& pair = large(state.range(0));
-  const StorePair store(pair);
+void run_store(benchmark::State& state, const PlanSide& source, const PlanSide& target) {
   size_t edges = 0;
   for (auto _ : state) {
     Faults faults;
-    const auto plan = make_plan(pair.source_side, store.side, {}, PlanLimits{}, faults);
+    const auto plan = make_plan(source, target, {}, PlanLimits{}, faults);
     CHECK(plan.has_value());
     edges = (*plan)->edges.size();
   }
   report(state, edges);
 }
+void BM_Upload(benchmark::State& state) {
+  const StorePair store(large(state.range(0)));
+  run_store(state, large(state.range(0)).source_side, store.side);
+}
 void BM_Restore(benchmark::State& state) {
-  const Pair& pair = large(state.range(0));
-  const StorePair store(pair);
-  size_t edges = 0;
-  for (auto _ : state) {
-    Faults faults;
-    const auto plan = make_plan(store.side, pair.target_side, {}, PlanLimits{}, faults);
-    CHECK(plan.has_value());
-    edges = (*plan)->edges.size();
-  }
-  report(state, edges);
+  const StorePair store(large(state.range(0)));
+  run_store(state, store.side, large(state.range(0)).target_side);
 }
 BENCHMARK(BM_Upload)->Arg(32)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Restore)->Arg(32)->Arg(64)->Unit(benchmark::kMillisecond);
 
-// How one participant keeps its rows: NHD pages at random slots, one region for each layer and component (as engines
-// allocate them), or one region for all layers.
+// NHD pages at random slots, one region for each layer and component, as engines allocate them.
 struct PoolShape {
   uint64_t tokens, page_tokens;
-  bool region_per_layer;
   friend auto operator<=>(const PoolShape&, const PoolShape&) = default;
-};
 
-RuntimeBinding binding_of(const Valid<PlacementManifest>& placement, const Sha256Digest& placement_digest,
-                          const Part& part, const PoolShape& shape, uint64_t seed) {
-  RuntimeBinding binding;
-  binding.operation = OperationId("op");
-  binding.resource = placement->resource;
-  binding.revision = placement->revision;
-  binding.participant = part.participant;
-  binding.instance = InstanceId(fmt::format("{}-{}", placement_digest.hex().substr(0, 8), part.participant.text()));
-  binding.placement_digest = placement_digest;
-  binding.tokens = Range(0, shape.tokens);
-  binding.devices = {Device{DeviceId("gpu"), "cuda", uint64_t{1} << 50}};
-  const uint64_t page_count = (shape.tokens + shape.page_tokens - 1) / shape.page_tokens;
-  PageTable table{PageTableId("pages"), shape.page_tokens, 0, {}};
-  for (uint64_t i = 0; i < page_count; ++i) table.slots.push_back(i);
-  Rng(seed).shuffle(table.slots);
-  binding.page_tables = {table};
-  const Ownership& owned = part.owns.front();
-  const Range heads = owned.heads.hull();
-  const uint64_t row = heads.size() * 128 * 2;
-  const uint64_t page = row * shape.page_tokens;
-  const uint64_t layer_bytes = page * page_count;
-  for (const ComponentName& name : owned.components) {
-    if (!shape.region_per_layer) {
-      const RegionId id("pool-" + name.text());
-      binding.regions.push_back(Region{id, 1, layer_bytes * owned.layers.count(), DeviceId("gpu"), {}, {}});
-      binding.views.push_back(View{name,
-                                   owned.layers.hull(),
-                                   binding.tokens,
-                                   {},
-                                   heads,
-                                   Range(0, 128),
-                                   id,
-                                   0,
-                                   ByteStrides{layer_bytes, row, 256, 2},
-                                   ViewPages{table.id, page}});
-      continue;
-    }
-    for (uint64_t layer = owned.layers.hull().begin(); layer < owned.layers.hull().end(); ++layer) {
-      const RegionId id(fmt::format("{}-{:03}", name.text(), layer));
-      binding.regions.push_back(Region{id, 1, layer_bytes, DeviceId("gpu"), {}, {}});
-      binding.views.push_back(View{name,
-                                   Range(layer, layer + 1),
-                                   binding.tokens,
-                                   {},
-                                   heads,
-                                   Range(0, 128),
-                                   id,
-                                   0,
-                                   ByteStrides{layer_bytes, row, 256, 2},
-                                   ViewPages{table.id, page}});
-    }
+  // No two placements have an instance in common.
+  PoolRequest pool(const Sha256Digest& placement_digest, uint64_t seed) const {
+    PoolRequest request;
+    request.operation = OperationId("op");
+    request.page_tokens = page_tokens;
+    request.region_per_layer = true;
+    request.shuffle_seed = seed;
+    request.instance_prefix = placement_digest.hex().substr(0, 8) + "-";
+    request.device_kind = "cuda";
+    return request;
   }
-  return binding;
-}
+};
 
 struct Bound {
   Bound(const Valid<PlacementManifest>& placement, const PoolShape& shape, uint64_t seed) : context(placement) {
     Faults faults;
     for (const Part& part : placement->parts) {
-      auto binding = Valid<RuntimeBinding>::make(
-          binding_of(placement, context.placement_digest(), part, shape, seed + bindings.size()), faults);
+      auto binding =
+          pool_binding(placement, context.placement_digest(), part.participant, Range(0, shape.tokens), Sha256Digest(),
+                       shape.pool(context.placement_digest(), seed + bindings.size()), faults);
       CHECK(binding.has_value());
       bindings.push_back(std::make_unique<Valid<RuntimeBinding>>(std::move(*binding)));
       pointers.push_back(bindings.back().get());
@@ -282,7 +232,7 @@ LoweringCase& case_of(const Shape& from, const Shape& to, const PoolShape& shape
 
 // 32,768 tokens, 64-token pages at random slots, 32 layers, 8 heads x 128 bf16, NHD, TP4 -> TP2.
 LoweringCase& request(int64_t tokens) {
-  return case_of({32, 8, 4, 1}, {32, 8, 2, 1}, {static_cast<uint64_t>(tokens), 64, true});
+  return case_of({32, 8, 4, 1}, {32, 8, 2, 1}, {static_cast<uint64_t>(tokens), 64});
 }
 void BM_Lower(benchmark::State& state) {
   const LoweringCase& work = request(state.range(0));
@@ -319,7 +269,7 @@ BENCHMARK(BM_Flatten)->Arg(32768)->Unit(benchmark::kMillisecond);
 
 // 16-token scattered pages, 61 layers, TP8 -> TP4.
 void BM_LowerScattered(benchmark::State& state) {
-  const LoweringCase& work = case_of({61, 8, 8, 1}, {61, 8, 4, 1}, {static_cast<uint64_t>(state.range(0)), 16, true});
+  const LoweringCase& work = case_of({61, 8, 8, 1}, {61, 8, 4, 1}, {static_cast<uint64_t>(state.range(0)), 16});
   for (auto _ : state) {
     const LoweredPlan lowered = work.lowered();
     uint64_t sum = 0;
@@ -332,7 +282,7 @@ void BM_LowerScattered(benchmark::State& state) {
 BENCHMARK(BM_LowerScattered)->Arg(65536)->Arg(131072)->Unit(benchmark::kMillisecond);
 
 void BM_Rebind(benchmark::State& state) {
-  const PoolShape shape{static_cast<uint64_t>(state.range(0)), 16, true};
+  const PoolShape shape{static_cast<uint64_t>(state.range(0)), 16};
   LoweringCase& work = case_of({61, 8, 8, 1}, {61, 8, 4, 1}, shape);
   LoweredPlan lowered = work.lowered();
   const Bound other_source(work.pair.source, shape, 77);
@@ -342,7 +292,7 @@ void BM_Rebind(benchmark::State& state) {
     other = !other;
     CHECK(work.source.side->rebind(other ? other_source.pointers : work.source.pointers));
     CHECK(work.target.side->rebind(other ? other_target.pointers : work.target.pointers));
-    lowered.rebind(*work.plan, *work.source.side, *work.target.side);
+    lowered = lowered.rebound(*work.plan, *work.source.side, *work.target.side);
   }
   CHECK(work.source.side->rebind(work.source.pointers) && work.target.side->rebind(work.target.pointers));
   // Pages of all participants together.

@@ -34,11 +34,6 @@ struct Options {
   std::string output_dir;
 };
 
-int refuse(const Faults& faults) {
-  for (const Fault& fault : faults.kept()) fail(kBadInput, fault.to_line());
-  return kBadInput;
-}
-
 // What all bindings are made from.
 struct Source {
   const Valid<PlacementManifest>& placement;
@@ -88,7 +83,7 @@ std::string path_of(const Options& options, const ParticipantId& participant) {
 int write(const Options& options, const Source& source, const ParticipantId& participant, uint64_t& bytes) {
   Faults faults;
   const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, faults);
-  if (!binding) return refuse(faults);
+  if (!binding) return fail(faults);
   const std::string text = to_json(*binding);
   bytes += text.size();
   const std::string what = options.output_dir.empty()
@@ -116,7 +111,7 @@ bool set_paging(const Options& options, const PlacementManifest& placement, Pool
 int run_all(const Options& options, const Source& source) {
   Faults faults(fmt::format("placement '{}' with the snapshot", source.placement->name));
   check_together(source, faults);
-  if (!faults.empty()) return refuse(faults);
+  if (!faults.empty()) return fail(faults);
   std::vector<ParticipantId> participants;
   if (!options.participant.empty())
     participants.push_back(ParticipantId(options.participant));
@@ -128,7 +123,7 @@ int run_all(const Options& options, const Source& source) {
     if (binding) check_binding(*binding, source.context, faults);
     if (faults.has(Rule::kWorkLimit) && source.request.region_per_layer)
       faults.add(Rule::kWorkLimit, "", "--one-region makes one view of all neighbouring layers");
-    if (!faults.empty()) return refuse(faults);
+    if (!faults.empty()) return fail(faults);
   }
   if (!options.output_dir.empty()) {
     std::error_code error;

@@ -82,6 +82,24 @@ int fail(const std::string& path, const Faults& faults) {
   return kBadInput;
 }
 
+int fail(const Faults& faults) {
+  for (const Fault& fault : faults.kept()) fail(kBadInput, fault.to_line());
+  return kBadInput;
+}
+
+void encode_faults(JsonWriter& out, const Faults& faults, bool with_document) {
+  out.begin_array();
+  for (const Fault& fault : faults.kept()) {
+    out.begin_object();
+    if (with_document) out.key("document").string(printable(fault.document));
+    out.key("message").string(printable(fault.message));
+    out.key("place").string(printable(fault.place));
+    out.key("rule").string(rule_name(fault.rule));
+    out.end_object();
+  }
+  out.end_array();
+}
+
 void set_verbose(bool verbose) { logger().set_level(verbose ? spdlog::level::info : spdlog::level::warn); }
 
 void log_info(std::string_view message) { logger().info("{}", printable(message)); }

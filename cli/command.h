@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "model/faults.h"
 #include "model/wire/documents.h"
+#include "model/wire/json_writer.h"
 #include "planner/wire/plan_json.h"
 
 namespace CLI {
@@ -51,8 +52,15 @@ int fail(ExitCode exit_code, std::string_view message);
 // The lines of fault_lines() to standard error. Returns kBadInput.
 int fail(const std::string& path, const Faults& faults);
 
+// "crossdock: error: LINE" of each fault kept, where no file is to blame. Returns kBadInput.
+int fail(const Faults& faults);
+
 // "FILE: LINE" of each fault kept and how many more there are, as text of lines.
 std::string fault_lines(const std::string& path, const Faults& faults);
+
+// The faults kept as a JSON array of objects: rule, place, message, and where several documents are in question the
+// document.
+void encode_faults(JsonWriter& out, const Faults& faults, bool with_document);
 
 // Log lines of the program's own doings (times, sizes) go to standard error when asked for with --verbose.
 void set_verbose(bool verbose);

@@ -46,10 +46,7 @@ int run(Options& options) {
     request.paging = Paging{options.page_tokens, options.axis_order.empty() ? "nhd" : options.axis_order};
   Faults faults;
   const std::optional<Valid<PlacementManifest>> placement = partition(model->cache_schema, request, faults);
-  if (!placement) {
-    for (const Fault& fault : faults.kept()) fail(kBadInput, fault.to_line());
-    return kBadInput;
-  }
+  if (!placement) return fail(faults);
   return write_document(options.output, to_json(*placement),
                         fmt::format("placement '{}', {} participants", request.name, (*placement)->parts.size()));
 }

@@ -16,15 +16,6 @@ namespace {
 
 constexpr uint64_t kStretchesMax = 1000;  // of one fault; past that only the first is told
 
-std::string_view kind_name(PlanKind kind) {
-  switch (kind) {
-    case PlanKind::kLive: return "live";
-    case PlanKind::kUpload: return "upload";
-    case PlanKind::kRestore: return "restore";
-  }
-  return "?";
-}
-
 std::string_view fault_name(PlanFault::Kind kind) {
   switch (kind) {
     case PlanFault::Kind::kGap: return "gap";
@@ -121,8 +112,8 @@ void encode_volume(JsonWriter& out, const PlanReport& report, const PairVolume& 
 std::string plan_table(const PlanReport& report, uint64_t row_count_max) {
   const std::vector<PairVolume> pairs = pair_volumes(report.plan);
   const PairVolume total = total_volume(pairs);
-  std::string text = fmt::format("{} plan: {} -> {}\n", kind_name(report.plan.kind), printable(report.source_label),
-                                 printable(report.target_label));
+  std::string text = fmt::format("{} plan: {} -> {}\n", plan_kind_name(report.plan.kind),
+                                 printable(report.source_label), printable(report.target_label));
   text += report.lowered == nullptr ? edge_table(report, pairs, row_count_max) : step_table(report, row_count_max);
   text += fmt::format("\n{} sources, {} targets, {} pairs, {} edges, {}\n", grouped(report.plan.sources.size()),
                       grouped(report.plan.targets.size()), grouped(pairs.size()), grouped(report.plan.edges.size()),
@@ -160,7 +151,7 @@ std::string plan_json(const PlanReport& report) {
   out.key("cells_proved").number(report.proof.cells);
   out.key("digest").string(report.digest.hex());
   out.key("edge_count").number(plan.edges.size());
-  out.key("kind").string(kind_name(plan.kind));
+  out.key("kind").string(plan_kind_name(plan.kind));
   out.key("lower_bound").begin_object();
   encode_volume(out, report, report.required);
   if (!is_bounded(report)) encode_number(out.key("state_bytes"), report.required.volume.state_bytes);

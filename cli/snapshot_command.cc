@@ -68,10 +68,7 @@ int run(const Options& options) {
   descriptor.token_fingerprint = options.token_fingerprint;
   Faults faults;
   const auto snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), faults);
-  if (!snapshot) {
-    for (const Fault& fault : faults.kept()) fail(kBadInput, fault.to_line());
-    return kBadInput;
-  }
+  if (!snapshot) return fail(faults);
   return write_document(
       options.output, to_json(*snapshot),
       fmt::format("snapshot of '{}', tokens {}", (*snapshot)->resource.text(), range_text(options.tokens)));

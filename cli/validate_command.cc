@@ -129,23 +129,10 @@ void print_lines(const std::vector<Checked>& files, const Faults& between) {
   if (!between.empty()) print(fault_lines("between the bindings", between));
 }
 
-void encode_faults(JsonWriter& out, const Faults& faults) {
-  out.begin_array();
-  for (const Fault& fault : faults.kept()) {
-    out.begin_object();
-    out.key("document").string(printable(fault.document));
-    out.key("message").string(printable(fault.message));
-    out.key("place").string(printable(fault.place));
-    out.key("rule").string(rule_name(fault.rule));
-    out.end_object();
-  }
-  out.end_array();
-}
-
 void print_json(const std::vector<Checked>& files, const Faults& between) {
   JsonWriter out;
   out.begin_object().key("between_bindings");
-  encode_faults(out, between);
+  encode_faults(out, between, true);
   out.key("files").begin_array();
   for (const Checked& file : files) {
     const LoadedDocument& loaded = file.loaded;
@@ -155,7 +142,7 @@ void print_json(const std::vector<Checked>& files, const Faults& between) {
     if (is_there) out.key("digest").string(digest_of(loaded).hex());
     out.key("fault_count").number(loaded.faults.total());
     out.key("faults");
-    encode_faults(out, loaded.faults);
+    encode_faults(out, loaded.faults, true);
     out.key("notes").begin_array();
     for (const std::string& note : file.notes) out.string(printable(note));
     out.end_array();

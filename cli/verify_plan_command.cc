@@ -33,18 +33,6 @@ bool find_document(const std::string& path, std::string_view option, std::option
   return false;
 }
 
-void encode_faults(JsonWriter& out, const Faults& faults) {
-  out.begin_array();
-  for (const Fault& fault : faults.kept()) {
-    out.begin_object();
-    out.key("message").string(printable(fault.message));
-    out.key("place").string(printable(fault.place));
-    out.key("rule").string(rule_name(fault.rule));
-    out.end_object();
-  }
-  out.end_array();
-}
-
 std::string result_json(const PlanDocument& document, const PlanSide& source, const PlanSide& target,
                         const PlanProof& proof, const Faults& faults) {
   JsonWriter out;
@@ -54,7 +42,7 @@ std::string result_json(const PlanDocument& document, const PlanSide& source, co
   out.key("digest").string(digest(document.plan).hex());
   out.key("fault_count").number(faults.total());
   out.key("faults");
-  encode_faults(out, faults);
+  encode_faults(out, faults, false);
   out.key("places").raw(proof_faults_json(*document.plan, source, target, proof));
   out.key("proved").boolean(faults.empty());
   out.key("scope").string(scope_text(*document.plan, target));

@@ -51,6 +51,13 @@ Range live_tokens(const LayerGroup& group, const Component& component, Range tok
   return Range(std::max(tokens.begin(), first - first % *component.tokens_per_row), tokens.end());
 }
 
+bool cuts_row(Range tokens, Range whole, uint64_t tokens_per_row) {
+  const auto cuts = [tokens_per_row](uint64_t boundary, uint64_t outer) {
+    return boundary % tokens_per_row != 0 && boundary != outer;
+  };
+  return cuts(tokens.begin(), whole.begin()) || cuts(tokens.end(), whole.end());
+}
+
 std::optional<uint64_t> known_item_bytes(const std::string& dtype) {
   for (const KnownDtype& known : kKnownDtypes)
     if (known.name == dtype) return known.item_bytes;

@@ -57,6 +57,9 @@ struct CacheSchema {
 // window_tokens, begun at the row that holds the first of them. [0, 1) for a state component.
 Range live_tokens(const LayerGroup& group, const Component& component, Range tokens);
 
+// Whether `tokens` begin or end within a row other than where `whole`, which holds them, begins or ends.
+bool cuts_row(Range tokens, Range whole, uint64_t tokens_per_row);
+
 // Bytes of one item of a dtype with a fixed size, or empty for a name that is not known here. Sub-byte types are named
 // by their packed form (float4_e2m1fn_x2). Source of the names: PyTorch's torch.dtype.
 std::optional<uint64_t> known_item_bytes(const std::string& dtype);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/interval_rank.h"
 #include "base/rng.h"
 #include "base/sweep.h"
 #include "model/binding_rules.h"
@@ -22,31 +23,6 @@ namespace crossdock {
 namespace {
 
 constexpr size_t kLayerDigitsMin = 3;
-
-// The members of a set, one after another from 0 on.
-class Packing {
- public:
-  explicit Packing(IntervalSet set) : set_(std::move(set)) {
-    for (const Range range : set_.ranges()) {
-      before_.push_back(count_);
-      count_ += range.size();
-    }
-  }
-
-  uint64_t count() const { return count_; }
-  // Requires a member. O(log n).
-  uint64_t position(uint64_t member) const {
-    const auto after = std::partition_point(set_.ranges().begin(), set_.ranges().end(),
-                                            [member](Range range) { return range.begin() <= member; });
-    const auto index = static_cast<size_t>(after - set_.ranges().begin()) - 1;
-    return before_[index] + (member - set_.ranges()[index].begin());
-  }
-
- private:
-  IntervalSet set_;
-  std::vector<uint64_t> before_;  // members below each range
-  uint64_t count_ = 0;
-};
 
 // Tokens that lie in one page table.
 struct TokenRun {
@@ -279,8 +255,8 @@ class PoolBuilder {
     std::vector<Range> head_runs;
     for (const Piece& piece : pieces)
       head_runs.insert(head_runs.end(), piece.heads->ranges().begin(), piece.heads->ranges().end());
-    const Packing heads(IntervalSet::from_ranges(std::move(head_runs)));
-    const Packing packed_layers(layers);
+    const IntervalRank heads(IntervalSet::from_ranges(std::move(head_runs)));
+    const IntervalRank packed_layers(layers);
     const uint64_t rows = component.is_state() ? 1 : request_.page_tokens / *component.tokens_per_row;
     const uint64_t slots = component.is_state() ? 1 : slot_count_;
     const Checked checked_page = Checked(component.head_bytes()) * heads.count() * rows;
@@ -303,8 +279,8 @@ class PoolBuilder {
       view.layers = piece.layers.intersect(layers.hull());
       for (const Range head_run : piece.heads->ranges()) {
         view.heads = head_run;
-        view.offset_bytes = packed_layers.position(view.layers.begin()) * view.strides.layer +
-                            heads.position(head_run.begin()) * view.strides.head;
+        view.offset_bytes = packed_layers.count_below(view.layers.begin()) * view.strides.layer +
+                            heads.count_below(head_run.begin()) * view.strides.head;
         append_views(view, piece.tokens, page_bytes);
       }
     }

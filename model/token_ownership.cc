@@ -32,8 +32,7 @@ uint64_t CyclicTokens::count_below(uint64_t token) const {
   const uint64_t block = token / block_tokens;
   const uint64_t cycle = block / cycle_blocks;
   const uint64_t block_in_cycle = block % cycle_blocks;
-  uint64_t whole_blocks = cycle * blocks.count();
-  for (const Range range : blocks.ranges()) whole_blocks += range.intersect(Range(0, block_in_cycle)).size();
+  const uint64_t whole_blocks = cycle * blocks.count() + blocks.count_below(block_in_cycle);
   const uint64_t partial_tokens = blocks.contains(block_in_cycle) ? token % block_tokens : 0;
   return whole_blocks * block_tokens + partial_tokens;  // at most `token`, so nothing wraps
 }

@@ -137,9 +137,7 @@ std::optional<ViewRows> resolve_rows(const View& view, const Component& componen
     return refuse(Rule::kViewPages, fmt::format("tokens {} begin before page table '{}', which begins at token {}",
                                                 range_text(view.tokens), table->id.text(), base));
   const bool cycle_cuts_rows = view.cycle && view.cycle->block_tokens % unit != 0;
-  const bool begin_cuts_row = view.tokens.begin() % unit != 0 && view.tokens.begin() != tokens.begin();
-  const bool end_cuts_row = view.tokens.end() % unit != 0 && view.tokens.end() != tokens.end();
-  if (begin_cuts_row || base % unit != 0 || cycle_cuts_rows || end_cuts_row)
+  if (cuts_row(view.tokens, tokens, unit) || base % unit != 0 || cycle_cuts_rows)
     return refuse(Rule::kTokenAlignment,
                   fmt::format("tokens {} cut a row of {} tokens", range_text(view.tokens), unit));
 

@@ -155,7 +155,7 @@ class Balancer {
   }
 
  private:
-  uint64_t in_bytes(uint64_t load) const { return checked_mul(load, weight_unit_).value_or(Range::kUnbounded); }
+  uint64_t in_bytes(uint64_t load) const { return saturating_mul(load, weight_unit_); }
 
   // The weight of each (tensor, token set) for one layer and head, in units of their common divisor, or coarser where
   // the sum of all would come near 2^64.
@@ -178,11 +178,10 @@ class Balancer {
     TokenSet weighed = input_.token_sets[token_set];
     std::vector<Range> ranges = weighed.intervals.ranges();
     for (Range& range : ranges)
-      if (range.size() > kTokensExactMax)
-        range = Range(range.begin(), checked_add(range.begin(), kWeighedTokens).value_or(Range::kUnbounded));
+      if (range.size() > kTokensExactMax) range = Range(range.begin(), saturating_add(range.begin(), kWeighedTokens));
     weighed.intervals = IntervalSet::from_ranges(std::move(ranges));
     const uint64_t rows = weighed.row_count(tensor.component.tokens_per_row.value_or(1));
-    entry->second = checked_mul(std::max<uint64_t>(rows, 1), tensor.component.head_bytes()).value_or(Range::kUnbounded);
+    entry->second = saturating_mul(std::max<uint64_t>(rows, 1), tensor.component.head_bytes());
     return entry->second;
   }
 

@@ -158,11 +158,10 @@ void BoundSide::number_regions() {
 }
 
 BoundSide::BoundSide(const Valid<StoreManifest>& manifest, const Sha256Digest& digest)
-    : kind_(SideKind::kStoreManifest), digest_(digest), tokens_(manifest->snapshot.tokens) {
-  Faults none;
-  const std::optional<Valid<SnapshotDescriptor>> snapshot = Valid<SnapshotDescriptor>::make(manifest->snapshot, none);
-  CHECK(snapshot.has_value());  // it was valid inside the manifest
-  snapshot_digest_ = crossdock::digest(*snapshot);
+    : kind_(SideKind::kStoreManifest),
+      digest_(digest),
+      tokens_(manifest->snapshot.tokens),
+      snapshot_digest_(digest_of_part(manifest->snapshot)) {
   for (const StoredObject& object : manifest->objects)
     regions_.push_back(BoundRegion{InstanceId(), object.id, std::nullopt, 0, object.bytes});
   BoundEnd end{"", &manifest->views, &manifest->page_tables, {}, {}};
@@ -209,10 +208,7 @@ bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings, c
 
 const BoundEnd* BoundSide::find(std::string_view end) const {
   if (kind_ != SideKind::kRuntime) return &ends_.front();
-  const auto found =
-      std::lower_bound(ends_.begin(), ends_.end(), end,
-                       [](const BoundEnd& bound, std::string_view wanted) { return bound.end < wanted; });
-  return found != ends_.end() && found->end == end ? &*found : nullptr;
+  return find_sorted(ends_, &BoundEnd::end, end);
 }
 
 bool BoundSide::shares_instance(const BoundSide& other) const {

@@ -18,16 +18,15 @@ class ClaimCollector {
   }
 
   void add(const PlanOwner& owner, uint32_t index) {
-    for (const Ownership& ownership : owner.owns) add_ownership(owner, index, ownership);
+    for (const Ownership& ownership : owner.owns) add_ownership(index, ownership);
   }
 
   std::vector<Claim> take() { return std::move(claims_); }
 
  private:
-  void add_ownership(const PlanOwner& owner, uint32_t index, const Ownership& ownership) {
+  void add_ownership(uint32_t index, const Ownership& ownership) {
     Claim claim;
     claim.owner = index;
-    claim.dp = static_cast<uint32_t>(owner.dp);
     claim.replica_count = static_cast<uint32_t>(ownership.replica.count);
     claim.replica_ordinal = static_cast<uint32_t>(ownership.replica.ordinal);
     claim.ownership = numbers_.ownerships.intern(ownership.tokens);

@@ -43,7 +43,7 @@ class Interner {
 // One interval of heads of one tensor that one owner has.
 struct Claim {
   uint32_t tensor = 0;
-  uint32_t dp = 0;
+  uint32_t dp = 0;  // of a source: number of its data-parallel rank, given by the planner
   uint32_t layer_set = 0;
   uint32_t replica_count = 1;
   uint32_t replica_ordinal = 0;

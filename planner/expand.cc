@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "base/check.h"
+#include "base/sorted.h"
 
 namespace crossdock {
 namespace {
@@ -27,9 +27,7 @@ class HeadOffsets {
   uint64_t offset_of(std::string_view end, const ComponentName& component, uint64_t layer, uint64_t head) {
     const auto [entry, is_new] = heads_.try_emplace(std::tuple(end, std::string_view(component.text()), layer));
     if (is_new) entry->second = find_heads(end, component, layer);
-    uint64_t offset = 0;
-    for (const Range range : entry->second.ranges()) offset += range.intersect(Range(0, head)).size();
-    return offset;
+    return entry->second.count_below(head);
   }
 
  private:
@@ -55,13 +53,6 @@ bool for_each_layer(const IntervalSet& layers, Visit visit) {
     for (uint64_t layer = range.begin(); layer < range.end(); ++layer)
       if (!visit(layer)) return false;
   return true;
-}
-
-// How many members of the set lie below `value`.
-uint64_t rank_in(const IntervalSet& set, uint64_t value) {
-  uint64_t rank = 0;
-  for (const Range range : set.ranges()) rank += range.intersect(Range(0, value)).size();
-  return rank;
 }
 
 void merge_neighbours(std::vector<ByteRow>& rows) {
@@ -143,16 +134,15 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
     const ComponentName& name = plan.tensors[edge.tensor].component.name;
     const PlanEnd& part_end = plan.kind == PlanKind::kUpload ? plan.targets[edge.target] : plan.sources[edge.source];
     const PlanEnd& runtime = plan.kind == PlanKind::kUpload ? plan.sources[edge.source] : plan.targets[edge.target];
-    const auto part = std::lower_bound(layout.parts.begin(), layout.parts.end(), part_end.text(),
-                                       [](const StorePart& a, const std::string& key) { return a.key.text() < key; });
-    CHECK(part != layout.parts.end() && part->key.text() == part_end.text());
-    const uint32_t part_index = static_cast<uint32_t>(part - layout.parts.begin());
+    const StorePart* part = find_sorted(layout.parts, &StorePart::key, ObjectKey(part_end.text()));
+    CHECK(part != nullptr);
+    const uint32_t part_index = static_cast<uint32_t>(part - layout.parts.data());
     const bool fits = for_each_layer(plan.layer_sets[edge.layer_set], [&](uint64_t layer) {
       if (rows.size() == row_count_max) return refuse(row_count_max, faults);
       const StoreArray& array = find_array(part_index, name, layer);
       rows.push_back(StoreRow{runtime.text(), layer, name.text(), edge.heads, part_index,
-                              array.offset_bytes + rank_in(array.layers, layer) * array.strides.layer +
-                                  rank_in(part->heads, edge.heads.begin()) * array.strides.head,
+                              array.offset_bytes + array.layers.count_below(layer) * array.strides.layer +
+                                  part->heads.count_below(edge.heads.begin()) * array.strides.head,
                               array.strides.row, array.strides.head});
       return true;
     });

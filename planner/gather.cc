@@ -11,9 +11,6 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-uint64_t saturating_add(uint64_t a, uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
-uint64_t saturating_mul(uint64_t a, uint64_t b) { return checked_mul(a, b).value_or(UINT64_MAX); }
-
 // Rounded up.
 uint64_t time_of_bytes(uint64_t bytes, uint64_t bytes_per_s) {
   if (bytes_per_s == 0) return 0;

@@ -11,16 +11,6 @@
 #include "model/wire/documents.h"
 
 namespace crossdock {
-namespace {
-
-Sha256Digest schema_digest(const Valid<StoreLayout>& layout) {
-  Faults faults;
-  const auto schema = Valid<CacheSchema>::make(layout->cache_schema, faults);
-  CHECK(schema.has_value());  // a valid layout has a valid schema
-  return digest(*schema);
-}
-
-}  // namespace
 
 LayoutCatalog::LayoutCatalog(PageDomain domain) : domain_(std::move(domain)) { CHECK(domain_.page_tokens > 0); }
 
@@ -38,7 +28,7 @@ Result<LayoutCatalog> LayoutCatalog::with_layout(const Valid<StoreLayout>& layou
   if (layout->page_tokens != domain_.page_tokens)
     return refused(Code::kInvalidArgument, fmt::format("pages of {} tokens, but those of the domain have {}",
                                                        layout->page_tokens, domain_.page_tokens));
-  if (const Sha256Digest schema = schema_digest(layout); schema != domain_.cache_schema_digest)
+  if (const Sha256Digest schema = digest_of_part(layout->cache_schema); schema != domain_.cache_schema_digest)
     return refused(Code::kInvalidArgument, fmt::format("its cache schema is {}, but that of the domain is {}",
                                                        schema.hex(), domain_.cache_schema_digest.hex()));
   const Sha256Digest layout_digest = digest(layout);

@@ -6,7 +6,7 @@
 #include <array>
 #include <initializer_list>
 #include <map>
-#include <memory>
+#include <string_view>
 #include <tuple>
 
 #include "base/check.h"
@@ -24,7 +24,7 @@ uint64_t product(std::initializer_list<uint64_t> factors) {
   return value.value().value_or(Range::kUnbounded);
 }
 
-void add(uint64_t& sum, uint64_t more) { sum = checked_add(sum, more).value_or(Range::kUnbounded); }
+void add(uint64_t& sum, uint64_t more) { sum = saturating_add(sum, more); }
 
 constexpr CopyAxis kNoAxis = {1, 0, 0};
 
@@ -117,8 +117,8 @@ class Lowering {
     if (!check_sides(plan_, source_, target_, faults_)) return std::nullopt;
     result_.source_regions_ = source_.regions();
     result_.target_regions_ = target_.regions();
-    for (const BoundEnd& end : source_.ends()) source_views_.emplace_back(end, source_views_.size());
-    for (const BoundEnd& end : target_.ends()) target_views_.emplace_back(end, target_views_.size());
+    source_views_ = index_views(source_);
+    target_views_ = index_views(target_);
     for (uint32_t edge = 0; edge < plan_.edges.size(); ++edge) {
       if (!is_wanted(plan_.edges[edge])) continue;
       if (!lower_edge(edge)) return std::nullopt;
@@ -130,26 +130,25 @@ class Lowering {
     result_.patterns_ = std::make_shared<const LoweredPlan::Patterns>(std::move(patterns_));
     for (LoweredPlan::RunList& list : result_.runs_) LoweredPlan::note_shapes(list);
     result_.count_pairs();
-    if (result_.counts().bytes > limits_.bytes_max) {
-      faults_.add(Rule::kPlanLimit, "",
-                  fmt::format("{} bytes are more than {}", result_.counts().bytes, limits_.bytes_max));
+    const StepCounts counts = result_.counts();
+    if (!is_within(counts.bytes, limits_.bytes_max, "bytes") ||
+        !is_within(counts.steps, limits_.step_count_max, "steps"))
       return std::nullopt;
-    }
-    if (result_.counts().steps > limits_.step_count_max) {
-      faults_.add(Rule::kPlanLimit, "",
-                  fmt::format("{} steps are more than {}", result_.counts().steps, limits_.step_count_max));
-      return std::nullopt;
-    }
     return std::move(result_);
   }
 
  private:
-  // One ViewIndex cannot move: it refers to its end.
-  struct EndViews {
-    EndViews(const BoundEnd& end, size_t number)
-        : index(std::make_unique<ViewIndex>(end, static_cast<uint32_t>(number))) {}
-    std::unique_ptr<ViewIndex> index;
-  };
+  static std::vector<ViewIndex> index_views(const BoundSide& side) {
+    std::vector<ViewIndex> views;
+    for (const BoundEnd& end : side.ends()) views.emplace_back(end, static_cast<uint32_t>(views.size()));
+    return views;
+  }
+
+  bool is_within(uint64_t count, uint64_t count_max, std::string_view what) {
+    if (count <= count_max) return true;
+    faults_.add(Rule::kPlanLimit, "", fmt::format("{} {} are more than {}", count, what, count_max));
+    return false;
+  }
 
   bool is_wanted(const Edge& edge) const {
     return (!options_.source || plan_.sources[edge.source] == *options_.source) &&
@@ -189,8 +188,8 @@ class Lowering {
     return check_complete(number);
   }
 
-  ViewIndex& index_of(const BoundSide& side, std::vector<EndViews>& views, const BoundEnd* end) {
-    return *views[static_cast<size_t>(end - side.ends().data())].index;
+  static ViewIndex& index_of(const BoundSide& side, std::vector<ViewIndex>& views, const BoundEnd* end) {
+    return views[static_cast<size_t>(end - side.ends().data())];
   }
 
   void join_heads(uint32_t number, Range layers, const LayerViews& from, const LayerViews& to) {
@@ -335,8 +334,8 @@ class Lowering {
   Faults& faults_;
   LoweredPlan result_;
   LoweredPlan::Patterns patterns_;
-  std::vector<EndViews> source_views_;  // of each bound end
-  std::vector<EndViews> target_views_;
+  std::vector<ViewIndex> source_views_;  // of each bound end
+  std::vector<ViewIndex> target_views_;
   std::map<RowMap, uint32_t> source_maps_;
   std::map<RowMap, uint32_t> target_maps_;
   std::map<RunKey, uint32_t> run_numbers_;
@@ -466,19 +465,25 @@ std::optional<BatchedSteps> batch_steps(const LoweredPlan& lowered, const Lowere
   return batched;
 }
 
-void LoweredPlan::rebind(const TransferPlan& plan, const BoundSide& source, const BoundSide& target) {
+LoweredPlan LoweredPlan::rebound(const TransferPlan& plan, const BoundSide& source, const BoundSide& target) const {
   CHECK(source_regions_.size() == source.regions().size() && target_regions_.size() == target.regions().size());
-  source_regions_ = source.regions();
-  target_regions_ = target.regions();
-  for (RunList& list : runs_) {
+  LoweredPlan fresh;
+  fresh.source_regions_ = source.regions();
+  fresh.target_regions_ = target.regions();
+  fresh.pairs_ = pairs_;
+  fresh.patterns_ = patterns_;
+  fresh.runs_.reserve(runs_.size());
+  for (const RunList& list : runs_) {
     std::optional<PageRuns> runs = make_page_runs(
         RunRequest{&plan.token_sets[list.token_set], list.within, list.tokens_per_row, &list.source, &list.target,
                    find_table(source, list.source), find_table(target, list.target), Range::kUnbounded});
     CHECK(runs.has_value());  // as many as before, since pages are cut at the same tokens
-    list.runs = std::move(*runs);
-    note_shapes(list);
+    fresh.runs_.push_back(
+        RunList{list.token_set, list.within, list.tokens_per_row, list.source, list.target, std::move(*runs), {}});
+    note_shapes(fresh.runs_.back());
   }
-  count_pairs();
+  fresh.count_pairs();
+  return fresh;
 }
 
 bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Faults& faults) {

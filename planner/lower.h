@@ -111,9 +111,9 @@ class LoweredPlan {
   }
   std::vector<CopyStep> steps(const LoweredPair& pair) const;
 
-  // Takes the pages and epochs of the two sides it was made of after BoundSide::rebind() changed them. `plan` is the
-  // one it was made of. Costs one walk over the pages of each list of runs; patterns stay.
-  void rebind(const TransferPlan& plan, const BoundSide& source, const BoundSide& target);
+  // The same with the pages and epochs of the two sides it was made of after BoundSide::rebind() changed them. `plan`
+  // is the one it was made of. Costs one walk over the pages of each list of runs; patterns are shared.
+  LoweredPlan rebound(const TransferPlan& plan, const BoundSide& source, const BoundSide& target) const;
 
  private:
   friend class Lowering;

@@ -24,7 +24,7 @@ std::optional<PlanKind> kind_of(const PlanSide& source, const PlanSide& target) 
   return source.kind() == SideKind::kRuntime ? PlanKind::kLive : PlanKind::kRestore;
 }
 
-// Joins edges that differ in nothing but their layers, then those whose heads touch. `list` holds layer sets by number.
+// Joins edges that differ in nothing but their layers, then those whose heads touch.
 void merge_edges(TransferPlan& plan, Interner<IntervalSet>& layer_sets) {
   const auto all_but_layers = [](const Edge& e) {
     return std::tie(e.target, e.source, e.tensor, e.heads, e.token_set);
@@ -118,19 +118,12 @@ class Planner {
     return false;
   }
 
-  // The owners to take from, and the data-parallel ranks that they have.
+  // The owners to take from, and the numbers of the data-parallel ranks that they have.
   bool choose_sources() {
-    if (!choose_owners(source_, options_.sources, source_owners_)) return false;
     std::set<uint64_t> ranks;
-    for (const uint32_t owner : source_owners_) ranks.insert(source_.owners()[owner].dp);
-    if (options_.source_dp) {
-      if (!ranks.contains(*options_.source_dp)) {
-        refuse_dp(source_, *options_.source_dp, ranks);
-        return false;
-      }
-      ranks = {*options_.source_dp};
-      std::erase_if(source_owners_, [&](uint32_t owner) { return source_.owners()[owner].dp != *options_.source_dp; });
-    }
+    if (!choose_owners(source_, options_.sources, source_owners_) ||
+        !choose_rank(source_, options_.source_dp, source_owners_, ranks))
+      return false;
     const std::vector<uint64_t> sorted(ranks.begin(), ranks.end());
     dp_count_ = static_cast<uint32_t>(sorted.size());
     dp_number_.resize(source_.owners().size());
@@ -141,16 +134,22 @@ class Planner {
   }
 
   bool choose_targets() {
-    if (!choose_owners(target_, options_.targets, target_owners_)) return false;
-    if (options_.target_dp) {
-      std::set<uint64_t> ranks;
-      for (const uint32_t owner : target_owners_) ranks.insert(target_.owners()[owner].dp);
-      if (!ranks.contains(*options_.target_dp)) {
-        refuse_dp(target_, *options_.target_dp, ranks);
-        return false;
-      }
-      std::erase_if(target_owners_, [&](uint32_t owner) { return target_.owners()[owner].dp != *options_.target_dp; });
+    std::set<uint64_t> ranks;
+    return choose_owners(target_, options_.targets, target_owners_) &&
+           choose_rank(target_, options_.target_dp, target_owners_, ranks);
+  }
+
+  // Keeps the owners of the wanted data-parallel rank only; `ranks` gets those that are left.
+  bool choose_rank(const PlanSide& side, std::optional<uint64_t> wanted, std::vector<uint32_t>& owners,
+                   std::set<uint64_t>& ranks) {
+    for (const uint32_t owner : owners) ranks.insert(side.owners()[owner].dp);
+    if (!wanted) return true;
+    if (!ranks.contains(*wanted)) {
+      refuse_dp(side, *wanted, ranks);
+      return false;
     }
+    ranks = {*wanted};
+    std::erase_if(owners, [&](uint32_t owner) { return side.owners()[owner].dp != *wanted; });
     return true;
   }
 
@@ -174,13 +173,11 @@ class Planner {
   }
 
   void refuse_dp(const PlanSide& side, uint64_t wanted, const std::set<uint64_t>& ranks) {
-    IntervalSet there = IntervalSet::from_ranges([&] {
-      std::vector<Range> ranges;
-      for (const uint64_t rank : ranks) ranges.emplace_back(rank, rank + 1);
-      return ranges;
-    }());
+    std::vector<Range> there;
+    for (const uint64_t rank : ranks) there.emplace_back(rank, rank + 1);
     faults_.add(Rule::kPlanParticipant, side.label(),
-                fmt::format("has no participant of data-parallel rank {} (there are {})", wanted, set_text(there)));
+                fmt::format("has no participant of data-parallel rank {} (there are {})", wanted,
+                            set_text(IntervalSet::from_ranges(std::move(there)))));
   }
 
   // A request for tokens that are not there, and sides that are about fewer than are to be moved.

@@ -15,11 +15,12 @@ class RowWalker {
         table_(table),
         tokens_per_row_(tokens_per_row),
         rows_per_page_(table == nullptr ? Range::kUnbounded : table->page_tokens / tokens_per_row),
-        before_base_(selected_below(map.base_token)) {}
+        tokens_(map.cycle),
+        before_base_(tokens_.count_below(map.base_token)) {}
 
   Range rows_of(Range tokens) const {
-    const uint64_t begin = selected_below(tokens.begin()) - before_base_;
-    const uint64_t end = selected_below(tokens.end()) - before_base_;
+    const uint64_t begin = tokens_.count_below(tokens.begin()) - before_base_;
+    const uint64_t end = tokens_.count_below(tokens.end()) - before_base_;
     return Range(begin / tokens_per_row_, div_round_up(end, tokens_per_row_));
   }
   uint64_t rows_left_in_page(uint64_t row) const { return rows_per_page_ - row % rows_per_page_; }
@@ -36,12 +37,11 @@ class RowWalker {
   }
 
  private:
-  uint64_t selected_below(uint64_t token) const { return map_.cycle ? map_.cycle->count_below(token) : token; }
-
   const RowMap& map_;
   const PageTable* table_;
   uint64_t tokens_per_row_;
   uint64_t rows_per_page_;
+  TokenCounter tokens_;
   uint64_t before_base_;
 };
 

@@ -195,9 +195,7 @@ class PlanRules {
     const uint64_t unit = tensor.component.tokens_per_row.value_or(1);
     if (unit == 1) return;
     const Range tokens = plan_.token_sets[edge.token_set].intervals.hull();
-    const bool begins_well = tokens.begin() % unit == 0 || tokens.begin() == tensor.tokens.begin();
-    const bool ends_well = tokens.end() % unit == 0 || tokens.end() == tensor.tokens.end();
-    if (!begins_well || !ends_well || token_facts_[edge.token_set].inner_boundaries % unit != 0)
+    if (cuts_row(tokens, tensor.tokens, unit) || token_facts_[edge.token_set].inner_boundaries % unit != 0)
       faults_.add(Rule::kTokenAlignment, edge_place(index),
                   fmt::format("tokens within {} cut a row of {} tokens (component {})", range_text(tokens), unit,
                               tensor.component.name.text()));
@@ -253,17 +251,20 @@ void validate(const TransferPlan& plan, Faults& faults) {
   PlanRules(plan, faults).run();
 }
 
-uint64_t edge_head_rows(const TransferPlan& plan, const Edge& edge) {
-  const uint64_t rows =
-      plan.token_sets[edge.token_set].row_count(plan.tensors[edge.tensor].component.tokens_per_row.value_or(1));
-  return (Checked(plan.layer_sets[edge.layer_set].count()) * edge.heads.size() * rows)
-      .value()
-      .value_or(Range::kUnbounded);
+uint64_t block_bytes(const Component& component, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens) {
+  const uint64_t rows = tokens.row_count(component.tokens_per_row.value_or(1));
+  return (Checked(layer_count) * head_count * rows * component.head_bytes()).value().value_or(Range::kUnbounded);
 }
 
 uint64_t edge_bytes(const TransferPlan& plan, const Edge& edge) {
-  return checked_mul(edge_head_rows(plan, edge), plan.tensors[edge.tensor].component.head_bytes())
-      .value_or(Range::kUnbounded);
+  return block_bytes(plan.tensors[edge.tensor].component, plan.layer_sets[edge.layer_set].count(), edge.heads.size(),
+                     plan.token_sets[edge.token_set]);
+}
+
+std::string_view plan_kind_name(PlanKind kind) {
+  for (const PlanKindName& known : kPlanKinds)
+    if (known.kind == kind) return known.name;
+  check_failed("a known plan kind", __FILE__, __LINE__);
 }
 
 }  // namespace crossdock

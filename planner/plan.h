@@ -3,10 +3,11 @@
 // set of tokens. Wire form: docs/formats.md, "crossdock.plan".
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/interval_set.h"
@@ -24,6 +25,16 @@ enum class PlanKind {
   kUpload,   // placement -> store layout
   kRestore,  // store layout or store manifest -> placement
 };
+
+struct PlanKindName {
+  std::string_view name;
+  PlanKind kind;
+};
+
+inline constexpr std::array<PlanKindName, 3> kPlanKinds = {
+    {{"live", PlanKind::kLive}, {"restore", PlanKind::kRestore}, {"upload", PlanKind::kUpload}}};
+
+std::string_view plan_kind_name(PlanKind kind);
 
 // The layers of one group of the cache schema, and one of its components: tensors of equal geometry.
 struct PlanTensor {
@@ -68,10 +79,8 @@ struct TransferPlan {
 void canonicalize(TransferPlan& plan);
 void validate(const TransferPlan& plan, Faults& faults);
 
-// Layer x head x row combinations of an edge, each head_dim items long. Saturates at 2^64 - 1, as for tokens without
-// end.
-uint64_t edge_head_rows(const TransferPlan& plan, const Edge& edge);
-// Bytes of an edge; saturates likewise.
+// Bytes of layers x heads x tokens of one component. Saturates at 2^64 - 1, as for tokens without end.
+uint64_t block_bytes(const Component& component, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens);
 uint64_t edge_bytes(const TransferPlan& plan, const Edge& edge);
 
 struct PlanLimits {

@@ -64,14 +64,13 @@ std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, con
                              check_sides(**plan, new_source, new_target, none);
     if (takes_pages) {
       ++counts_.lowered_rebound;
-      LoweredPlan lowered = *known->lowered;
-      lowered.rebind(**plan, new_source, new_target);
+      auto lowered = std::make_shared<const LoweredPlan>(known->lowered->rebound(**plan, new_source, new_target));
       *known = Template{plan,
                         std::move(source_bindings),
                         std::move(target_bindings),
                         std::move(new_source),
                         std::move(new_target),
-                        std::make_shared<const LoweredPlan>(std::move(lowered))};
+                        std::move(lowered)};
       return known->lowered;
     }
   }

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "base/sorted.h"
 
 namespace crossdock {
 namespace {
@@ -62,12 +62,7 @@ PlanSide::PlanSide(const Valid<StoreManifest>& manifest, const Sha256Digest& dig
   owners_.push_back(PlanOwner{kStoreEnd, own_ownerships_.back(), 0});
 }
 
-const PlanOwner* PlanSide::find(std::string_view end) const {
-  const auto found =
-      std::lower_bound(owners_.begin(), owners_.end(), end,
-                       [](const PlanOwner& owner, std::string_view wanted) { return owner.end < wanted; });
-  return found != owners_.end() && found->end == end ? &*found : nullptr;
-}
+const PlanOwner* PlanSide::find(std::string_view end) const { return find_sorted(owners_, &PlanOwner::end, end); }
 
 std::string PlanSide::label() const {
   switch (kind_) {

@@ -12,10 +12,7 @@ namespace {
 void add_block(const PlanTensor& tensor, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens,
                PairVolume& sum) {
   const Component& component = tensor.component;
-  const uint64_t rows = tokens.row_count(component.tokens_per_row.value_or(1));
-  const std::optional<uint64_t> bytes =
-      (Checked(layer_count) * head_count * rows * component.head_dim * component.item_bytes).value();
-  sum.bytes = bytes ? checked_add(sum.bytes, *bytes).value_or(Range::kUnbounded) : Range::kUnbounded;
+  sum.bytes = saturating_add(sum.bytes, block_bytes(component, layer_count, head_count, tokens));
   const double row_bytes =
       static_cast<double>(layer_count) * static_cast<double>(head_count) * static_cast<double>(component.head_bytes());
   if (component.is_state()) {
@@ -46,7 +43,7 @@ PairVolume total_volume(const std::vector<PairVolume>& pairs) {
   PairVolume sum;
   for (const PairVolume& pair : pairs) {
     sum.edge_count += pair.edge_count;
-    sum.bytes = checked_add(sum.bytes, pair.bytes).value_or(Range::kUnbounded);
+    sum.bytes = saturating_add(sum.bytes, pair.bytes);
     sum.volume += pair.volume;
   }
   return sum;

@@ -97,9 +97,7 @@ class TensorMatch {
         options_.snapshot_tokens ? live_tokens(group, component, *options_.snapshot_tokens) : own_tokens();
     const Range tokens = live.intersect(options_.tokens);
     const uint64_t unit = component.tokens_per_row.value_or(1);
-    const bool begins_well = tokens.begin() % unit == 0 || tokens.begin() == live.begin();
-    const bool ends_well = tokens.end() % unit == 0 || tokens.end() == live.end();
-    if (!begins_well || !ends_well)
+    if (cuts_row(tokens, live, unit))
       faults_.add(Rule::kTokenAlignment, fmt::format("component {}", component.name.text()),
                   fmt::format("tokens {} cut a row of {} tokens", range_text(tokens), unit));
     return tokens;

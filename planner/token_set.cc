@@ -1,7 +1,6 @@
 #include "planner/token_set.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -10,40 +9,6 @@
 
 namespace crossdock {
 namespace {
-
-// Counts the tokens of a cycle below others, each time by binary search among the ranges of its blocks.
-class CycleCounter {
- public:
-  explicit CycleCounter(const std::optional<CyclicTokens>& cycle) : cycle_(cycle ? &*cycle : nullptr) {
-    if (cycle_ == nullptr) return;
-    blocks_before_.reserve(cycle_->blocks.ranges().size() + 1);
-    blocks_before_.push_back(0);
-    for (const Range range : cycle_->blocks.ranges()) blocks_before_.push_back(blocks_before_.back() + range.size());
-  }
-
-  uint64_t count_within(Range tokens) const {
-    return cycle_ == nullptr ? tokens.size() : count_below(tokens.end()) - count_below(tokens.begin());
-  }
-
- private:
-  uint64_t count_below(uint64_t token) const {
-    const uint64_t block = token / cycle_->block_tokens;
-    const uint64_t in_cycle = block % cycle_->cycle_blocks;
-    const std::vector<Range>& ranges = cycle_->blocks.ranges();
-    const auto after =
-        std::partition_point(ranges.begin(), ranges.end(), [&](Range range) { return range.begin() <= in_cycle; });
-    uint64_t blocks = block / cycle_->cycle_blocks * blocks_before_.back() +
-                      blocks_before_[static_cast<size_t>(after - ranges.begin())];
-    if (after == ranges.begin()) return blocks * cycle_->block_tokens;
-    const Range last = *std::prev(after);
-    if (in_cycle >= last.end()) return blocks * cycle_->block_tokens;
-    blocks -= last.end() - in_cycle;
-    return blocks * cycle_->block_tokens + token % cycle_->block_tokens;
-  }
-
-  const CyclicTokens* cycle_;
-  std::vector<uint64_t> blocks_before_;  // of each range of blocks, those in the ranges before it; and of all
-};
 
 // The blocks of one cycle, in units of unit_tokens, repeated over a period of period_units. Empty when there are more
 // than `range_count_max` of them.
@@ -87,11 +52,19 @@ void cut_to_intervals(const TokenOwnership& ownership, IntervalSet& intervals) {
 
 }  // namespace
 
+uint64_t TokenCounter::count_below(uint64_t token) const {
+  if (cycle_ == nullptr) return token;
+  const uint64_t block = token / cycle_->block_tokens;
+  const uint64_t in_cycle = block % cycle_->cycle_blocks;
+  const uint64_t whole_blocks = block / cycle_->cycle_blocks * blocks_->count() + blocks_->count_below(in_cycle);
+  const uint64_t partial_tokens = cycle_->blocks.contains(in_cycle) ? token % cycle_->block_tokens : 0;
+  return whole_blocks * cycle_->block_tokens + partial_tokens;
+}
+
 uint64_t TokenSet::count() const {
-  const CycleCounter counter(cycle);
+  const TokenCounter counter(cycle);
   uint64_t sum = 0;
-  for (const Range range : intervals.ranges())
-    sum = checked_add(sum, counter.count_within(range)).value_or(Range::kUnbounded);
+  for (const Range range : intervals.ranges()) sum = saturating_add(sum, counter.count_within(range));
   return sum;
 }
 
@@ -101,13 +74,13 @@ TokenSet TokenSet::within(Range tokens) const {
 
 uint64_t TokenSet::row_count(uint64_t tokens_per_row) const {
   if (tokens_per_row == 1) return count();
-  const CycleCounter counter(cycle);
+  const TokenCounter counter(cycle);
   uint64_t rows = 0;
   for (const Range range : intervals.ranges()) {
     const Range whole(range.begin() - range.begin() % tokens_per_row,
                       checked_round_up(range.end(), tokens_per_row).value_or(Range::kUnbounded));
     const uint64_t row_tokens = counter.count_within(whole);
-    rows = checked_add(rows, div_round_up(row_tokens, tokens_per_row)).value_or(Range::kUnbounded);
+    rows = saturating_add(rows, div_round_up(row_tokens, tokens_per_row));
   }
   return rows;
 }
@@ -141,7 +114,7 @@ std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_cou
   const CyclicTokens& cycle = *set.cycle;
   const std::vector<Range>& blocks = cycle.blocks.ranges();
   // A cycle longer than 2^64 tokens comes round once.
-  const uint64_t cycle_tokens = checked_mul(cycle.block_tokens, cycle.cycle_blocks).value_or(Range::kUnbounded);
+  const uint64_t cycle_tokens = saturating_mul(cycle.block_tokens, cycle.cycle_blocks);
   const bool cycles_touch = blocks.front().begin() == 0 && blocks.back().end() == cycle.cycle_blocks;
   const uint64_t stretches_per_cycle = blocks.size() - (cycles_touch ? 1 : 0);  // at least
   std::vector<Range> stretches;
@@ -158,7 +131,7 @@ std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_cou
       const auto next =
           std::partition_point(blocks.begin(), blocks.end(), [&](Range range) { return range.end() <= block; });
       if (next == blocks.end()) {
-        token = checked_add(base, cycle_tokens).value_or(Range::kUnbounded);
+        token = saturating_add(base, cycle_tokens);
         continue;
       }
       const uint64_t begin = std::max(token, place(next->begin()));

@@ -23,15 +23,6 @@
 namespace crossdock {
 namespace {
 
-std::string_view kind_name(PlanKind kind) {
-  switch (kind) {
-    case PlanKind::kLive: return "live";
-    case PlanKind::kUpload: return "upload";
-    case PlanKind::kRestore: return "restore";
-  }
-  check_failed("a known plan kind", __FILE__, __LINE__);
-}
-
 bool kind_fits(PlanKind kind, SideKind source, SideKind target) {
   switch (kind) {
     case PlanKind::kLive: return source == SideKind::kRuntime && target == SideKind::kRuntime;
@@ -101,8 +92,9 @@ class PlanCheck {
     check_digest(plan_.source_digest, source, "source_digest");
     check_digest(plan_.target_digest, target, "target_digest");
     if (!kind_fits(plan_.kind, source.kind(), target.kind()))
-      faults_.add(Rule::kPlanIdentity, "kind",
-                  fmt::format("{} does not lead from {} to {}", kind_name(plan_.kind), source.label(), target.label()));
+      faults_.add(
+          Rule::kPlanIdentity, "kind",
+          fmt::format("{} does not lead from {} to {}", plan_kind_name(plan_.kind), source.label(), target.label()));
     if (source.resource() != nullptr && target.resource() != nullptr && *source.resource() != *target.resource())
       faults_.add(Rule::kPlanIdentity, "",
                   fmt::format("{} is about resource '{}', {} about '{}'", source.label(), source.resource()->text(),

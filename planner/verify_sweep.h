@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "base/range.h"
+#include "base/sweep.h"
 
 namespace crossdock {
 
@@ -52,28 +52,15 @@ class SweepBuffer {
     return true;
   }
 
-  // Calls visit(Range slab, std::span<const Item> active) -> bool for each slab that has an item, ascending. Returns
-  // whether no visit was false.
+  // As sweep_sorted().
   template <class Visit>
   bool run(Visit visit) {
     const auto before = [](const Item& a, const Item& b) {
       return a.range.begin() != b.range.begin() ? a.range.begin() < b.range.begin() : a.id < b.id;
     };
     if (!std::is_sorted(items_.begin(), items_.end(), before)) std::sort(items_.begin(), items_.end(), before);
-    active_.clear();
-    size_t waiting = 0;
-    uint64_t at = 0;
-    while (waiting < items_.size() || !active_.empty()) {
-      if (active_.empty()) at = items_[waiting].range.begin();
-      for (; waiting < items_.size() && items_[waiting].range.begin() == at; ++waiting)
-        active_.push_back(items_[waiting]);
-      uint64_t next = waiting < items_.size() ? items_[waiting].range.begin() : Range::kUnbounded;
-      for (const Item& item : active_) next = std::min(next, item.range.end());
-      if (!visit(Range(at, next), std::span<const Item>(active_))) return false;
-      at = next;
-      std::erase_if(active_, [at](const Item& item) { return item.range.end() <= at; });
-    }
-    return true;
+    return sweep_sorted(
+        std::span<const Item>(items_), active_, [](const Item& item) { return item.range; }, visit);
   }
 
  private:

@@ -85,6 +85,14 @@ std::optional<AnyDocument> decode_any(const std::string& schema, const JsonCurso
   return decode_any(schema, cursor, static_cast<AnyDocument*>(nullptr));
 }
 
+// The canonical text of a document in canonical order.
+template <class Document>
+std::string encode_document(const Document& document) {
+  JsonWriter out;
+  DocumentCodec<Document>::encode(out, document, true);
+  return out.take();
+}
+
 }  // namespace
 
 bool check_header(const JsonCursor& cursor, std::string_view schema) {
@@ -124,14 +132,17 @@ std::optional<AnyDocument> read_any_document(std::string_view json, const JsonLi
 
 template <class Document>
 std::string to_json(const Valid<Document>& document) {
-  JsonWriter out;
-  DocumentCodec<Document>::encode(out, *document, true);
-  return out.take();
+  return encode_document(*document);
 }
 
 template <class Document>
 Sha256Digest digest(const Valid<Document>& document) {
-  return sha256(to_json(document));
+  return digest_of_part(*document);
+}
+
+template <class Document>
+Sha256Digest digest_of_part(const Document& part) {
+  return sha256(encode_document(part));
 }
 
 std::string to_json(const AnyDocument& document) {
@@ -190,7 +201,8 @@ CyclicTokens decode_cycle(const JsonCursor& cursor) {
 #define CROSSDOCK_INSTANTIATE(Document)                                                                          \
   template std::optional<Valid<Document>> read_document<Document>(std::string_view, const JsonLimits&, Faults&); \
   template std::string to_json<Document>(const Valid<Document>&);                                                \
-  template Sha256Digest digest<Document>(const Valid<Document>&)
+  template Sha256Digest digest<Document>(const Valid<Document>&);                                                \
+  template Sha256Digest digest_of_part<Document>(const Document&)
 
 CROSSDOCK_INSTANTIATE(CacheSchema);
 CROSSDOCK_INSTANTIATE(SnapshotDescriptor);

@@ -37,6 +37,10 @@ std::string to_json(const Valid<Document>& document);
 template <class Document>
 Sha256Digest digest(const Valid<Document>& document);
 
+// The identity of a document that stands inside a valid one, as a document of its own.
+template <class Document>
+Sha256Digest digest_of_part(const Document& part);
+
 std::string to_json(const AnyDocument& document);
 Sha256Digest digest(const AnyDocument& document);
 

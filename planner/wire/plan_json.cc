@@ -24,19 +24,18 @@ constexpr std::array kObjects = {DocumentCodec<StoreLayout>::kSchema};
 constexpr std::array kStored = {DocumentCodec<StoreLayout>::kSchema, DocumentCodec<StoreManifest>::kSchema};
 
 struct KindForm {
-  std::string_view name;
   PlanKind kind;
   std::span<const std::string_view> sources;  // schemas of the documents that may stand there
   std::span<const std::string_view> targets;
 };
 
-constexpr std::array<KindForm, 3> kKindForms = {{{"live", PlanKind::kLive, kRuntime, kRuntime},
-                                                 {"restore", PlanKind::kRestore, kStored, kRuntime},
-                                                 {"upload", PlanKind::kUpload, kRuntime, kObjects}}};
+constexpr std::array<KindForm, 3> kKindForms = {{{PlanKind::kLive, kRuntime, kRuntime},
+                                                 {PlanKind::kRestore, kStored, kRuntime},
+                                                 {PlanKind::kUpload, kRuntime, kObjects}}};
 
 // Reads on after a kind that was refused.
 constexpr std::array kAnySide = {kRuntime[0], kStored[0], kStored[1]};
-constexpr KindForm kAnyKind = {"", PlanKind::kLive, kAnySide, kAnySide};
+constexpr KindForm kAnyKind = {PlanKind::kLive, kAnySide, kAnySide};
 
 const KindForm& form_of(PlanKind kind) {
   const auto form =
@@ -48,12 +47,12 @@ const KindForm& form_of(PlanKind kind) {
 // kAnyKind, and a fault, when there is none.
 const KindForm& read_kind(ObjectReader& in) {
   std::vector<std::string_view> names;
-  names.reserve(kKindForms.size());
-  for (const KindForm& form : kKindForms) names.push_back(form.name);
+  names.reserve(kPlanKinds.size());
+  for (const PlanKindName& known : kPlanKinds) names.push_back(known.name);
   const std::string name = in.choice("kind", names);
-  const auto form =
-      std::find_if(kKindForms.begin(), kKindForms.end(), [&](const KindForm& known) { return known.name == name; });
-  return form == kKindForms.end() ? kAnyKind : *form;
+  for (const PlanKindName& known : kPlanKinds)
+    if (known.name == name) return form_of(known.kind);
+  return kAnyKind;
 }
 
 void encode_side(JsonWriter& out, const Sha256Digest& named, const AnyDocument* document,
@@ -221,7 +220,7 @@ std::string plan_to_json(const Valid<TransferPlan>& plan, const AnyDocument* sou
   out.begin_object();
   out.key("edges");
   encode_list(out, plan->edges, encode_edge);
-  out.key("kind").string(form.name);
+  out.key("kind").string(plan_kind_name(plan->kind));
   out.key("layer_sets");
   encode_list(out, plan->layer_sets, encode_layer_set);
   encode_schema(out, kSchema, true);

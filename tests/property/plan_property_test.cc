@@ -1291,7 +1291,7 @@ void check_rebind(const Draw& draw, BindingStyle style) {
   RC_CLASSIFY(source_taken && target_taken, "both taken");
   if (!source_taken || !target_taken) return;
   LoweredPlan lowered = before;
-  lowered.rebind(*plan, source, target);
+  lowered = lowered.rebound(*plan, source, target);
   check_same(lowered,
              lower_or_fail(*plan, bind_or_fail(source_context, new_source), bind_or_fail(target_context, new_target)));
 }

@@ -188,4 +188,37 @@ std::vector<ExampleDocument> example_documents() {
           {"Store manifest", example_store_manifest()}};
 }
 
+Valid<PlacementManifest> placed(const Valid<CacheSchema>& schema, const PartitionSizes& sizes, const std::string& name,
+                                const std::string& resource) {
+  PartitionRequest request;
+  request.name = name;
+  request.resource = ResourceId(resource);
+  request.revision = RevisionId("1");
+  request.dp = sizes.dp;
+  request.pp = sizes.pp;
+  request.tp = sizes.tp;
+  request.cp = sizes.cp;
+  request.cp_block_tokens = sizes.cp_block_tokens;
+  request.layers_per_stage = sizes.layers_per_stage;
+  request.layer_count = schema->layers().hull().end();
+  Faults faults;
+  const std::optional<Valid<PlacementManifest>> placement = partition(schema, request, faults);
+  if (!placement) show_and_die(faults);
+  return *placement;
+}
+
+Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, Range tokens, const std::string& resource) {
+  SnapshotDescriptor snapshot = *example_snapshot();
+  snapshot.resource = ResourceId(resource);
+  snapshot.cache_schema_digest = digest(schema);
+  snapshot.tokens = tokens;
+  return valid_or_die(snapshot);
+}
+
+std::string fault_lines(const Faults& faults) {
+  std::string lines;
+  for (const Fault& fault : faults.kept()) lines += fault.to_line() + "\n";
+  return lines;
+}
+
 }  // namespace crossdock::testing

@@ -30,4 +30,24 @@ std::vector<ExampleDocument> example_documents();
 template <class Document>
 Valid<Document> valid_or_die(Document document);
 
+struct PartitionSizes {
+  uint64_t dp = 1;
+  uint64_t pp = 1;
+  uint64_t tp = 1;
+  uint64_t cp = 1;
+  uint64_t cp_block_tokens = 1;
+  std::vector<uint64_t> layers_per_stage = {};
+};
+
+// The schema over parallel sizes by model/partition.h, revision 1.
+Valid<PlacementManifest> placed(const Valid<CacheSchema>& schema, const PartitionSizes& sizes,
+                                const std::string& name = "p", const std::string& resource = "r");
+
+// example_snapshot(), but of other tokens, another schema and another resource.
+Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, Range tokens,
+                                      const std::string& resource = "r");
+
+// The faults kept, a line each.
+std::string fault_lines(const Faults& faults);
+
 }  // namespace crossdock::testing

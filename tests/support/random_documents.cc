@@ -817,19 +817,6 @@ Range random_tokens(Choices& choices) {
   return Range(begin, begin + choices.between(1, 14));
 }
 
-Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, Range tokens) {
-  SnapshotDescriptor snapshot;
-  snapshot.tenant = "t";
-  snapshot.resource = ResourceId("r");
-  snapshot.model_id = "m";
-  snapshot.model_revision = "1";
-  snapshot.semantic_fingerprint = "s";
-  snapshot.cache_schema_digest = digest(schema);
-  snapshot.tokens = tokens;
-  snapshot.token_fingerprint = "f";
-  return valid_or_die(snapshot);
-}
-
 Valid<PlacementManifest> random_placement(const Valid<CacheSchema>& schema, Range tokens, const std::string& name,
                                           Choices& choices) {
   return valid_or_die(PlacementBuilder(*schema, tokens, choices).build(name));

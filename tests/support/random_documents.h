@@ -77,8 +77,6 @@ uint64_t row_unit(const CacheSchema& schema);
 // Tokens of a snapshot: at most 14, begun anywhere below 10.
 Range random_tokens(Choices& choices);
 
-Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, Range tokens);
-
 // Up to twelve ranks (dp x pp x tp x cp): any set of layers for a stage; uneven, replicated or arbitrary sets of heads;
 // any blocks of a cycle or stated intervals of tokens. Its tokens hold `tokens`, and are mostly all.
 Valid<PlacementManifest> random_placement(const Valid<CacheSchema>& schema, Range tokens, const std::string& name,

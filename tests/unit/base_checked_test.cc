@@ -40,6 +40,14 @@ TEST(Checked, SumsDifferencesAndProductsAreExactOrEmpty) {
     }
 }
 
+TEST(Checked, SaturatingSumsAndProductsEndAtTheLargestNumber) {
+  for (const uint64_t a : kEdges)
+    for (const uint64_t b : kEdges) {
+      EXPECT_EQ(saturating_add(a, b), narrowed(Wide{a} + b).value_or(kMax)) << a << " + " << b;
+      EXPECT_EQ(saturating_mul(a, b), narrowed(Wide{a} * b).value_or(kMax)) << a << " * " << b;
+    }
+}
+
 TEST(Checked, RoundingUpFindsTheNextMultiple) {
   for (uint64_t value = 0; value < 64; ++value)
     for (uint64_t unit = 1; unit < 64; ++unit) {

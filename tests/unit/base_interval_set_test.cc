@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interval_rank.h"
 #include "base/interval_set.h"
 
 namespace crossdock {
@@ -79,6 +80,16 @@ TEST_P(IntervalSetAtEachEnd, EverySetAgreesWithItsBits) {
     for (size_t i = 0; i < kUniverse; ++i) EXPECT_EQ(set.contains(origin + i), members[i]) << i;
     EXPECT_FALSE(set.contains(origin + kUniverse));
     EXPECT_FALSE(set.contains(origin - 1));  // of origin 0: the number 2^64 - 1, which no set holds
+    const IntervalRank rank(set);
+    EXPECT_EQ(rank.count(), members.count());
+    EXPECT_EQ(rank.count_below(0), 0u);
+    EXPECT_EQ(rank.count_below(kLast), members.count());
+    uint64_t below = 0;
+    for (size_t i = 0; i <= kUniverse; ++i) {
+      EXPECT_EQ(set.count_below(origin + i), below) << i;
+      EXPECT_EQ(rank.count_below(origin + i), below) << i;
+      below += i < kUniverse && members[i] ? 1u : 0u;
+    }
   }
 }
 

@@ -20,7 +20,6 @@
 #include "base/crc32c.h"
 #include "base/rng.h"
 #include "model/binding_rules.h"
-#include "model/partition.h"
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
 #include "planner/gather.h"
@@ -63,9 +62,7 @@ Valid<CacheSchema> attention(uint64_t layer_count, uint64_t head_count, uint64_t
 
 // Ends the test with what was refused.
 void stop_on(const Faults& faults) {
-  std::string text;
-  for (const Fault& fault : faults.kept()) text += fault.to_line() + "\n";
-  if (!faults.empty()) throw std::runtime_error(text);
+  if (!faults.empty()) throw std::runtime_error(fault_lines(faults));
 }
 
 // Without the documents' names and places.
@@ -74,45 +71,6 @@ Lines lines_of(const Faults& faults) {
   for (const Fault& fault : faults.kept())
     lines.push_back(fmt::format("{} [{}]", fault.message, rule_name(fault.rule)));
   return lines;
-}
-
-struct Sizes {
-  uint64_t dp = 1;
-  uint64_t pp = 1;
-  uint64_t tp = 1;
-  uint64_t cp = 1;
-  uint64_t cp_block_tokens = 1;
-  std::vector<uint64_t> layers_per_stage = {};
-};
-
-constexpr const char* kResource = "kv:1";
-
-Valid<PlacementManifest> placed(const char* name, const Valid<CacheSchema>& schema, const Sizes& sizes,
-                                const std::string& resource = kResource) {
-  PartitionRequest request;
-  request.name = name;
-  request.resource = ResourceId(resource);
-  request.revision = RevisionId("1");
-  request.dp = sizes.dp;
-  request.pp = sizes.pp;
-  request.tp = sizes.tp;
-  request.cp = sizes.cp;
-  request.cp_block_tokens = sizes.cp_block_tokens;
-  request.layers_per_stage = sizes.layers_per_stage;
-  request.layer_count = schema->layers().hull().end();
-  Faults faults;
-  const auto placement = partition(schema, request, faults);
-  stop_on(faults);
-  return *placement;
-}
-
-Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, Range tokens,
-                                      const std::string& resource = kResource) {
-  SnapshotDescriptor snapshot = *example_snapshot();
-  snapshot.resource = ResourceId(resource);
-  snapshot.cache_schema_digest = digest(schema);
-  snapshot.tokens = tokens;
-  return valid_or_die(snapshot);
 }
 
 Valid<StoreLayout> layout_with(const char* name, const Valid<CacheSchema>& schema, uint64_t page_tokens,
@@ -420,8 +378,8 @@ TEST(FieldCases, U01ReplicasOfTwoHeadsMergeIntoOneTargetWhoseEveryByteIsWrittenO
   const Valid<CacheSchema> schema = attention(2, 2, 128);
   const Range tokens(0, 128);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {.tp = 4}), snapshot);
-  Runtime target("target", placed("decode", schema, {}), snapshot);
+  Runtime source("source", placed(schema, {.tp = 4}, "prefill"), snapshot);
+  Runtime target("target", placed(schema, {}, "decode"), snapshot);
   const std::vector<Pool> pools = {{Range(0, 2), Range(0, 1), 128, 64, 6, {5, 1}},
                                    {Range(0, 2), Range(0, 1), 128, 64, 6, {0, 3}},
                                    {Range(0, 2), Range(1, 2), 128, 64, 6, {2, 4}},
@@ -449,13 +407,13 @@ TEST(FieldCases, U01AnyReplicaMayServeItsHead) {
   const Valid<CacheSchema> schema = attention(1, 2, 8);
   const Range tokens(0, 70);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime target("target", placed("decode", schema, {}), snapshot);
+  Runtime target("target", placed(schema, {}, "decode"), snapshot);
   const World expected = bind_and_fill(target, {{Range(0, 1), Range(0, 2), 8, 64, 3, {2, 0}}}, tokens);
   for (const uint64_t first : {0u, 1u})
     for (const uint64_t second : {2u, 3u}) {
       SCOPED_TRACE(fmt::format("ranks {} and {}", first, second));
       // The other two have no binding.
-      Runtime source("source", placed("prefill", schema, {.tp = 4}), snapshot);
+      Runtime source("source", placed(schema, {.tp = 4}, "prefill"), snapshot);
       source.bindings = {source.bindings[first], source.bindings[second]};
       const World memory = bind_and_fill(
           source, {{Range(0, 1), Range(0, 1), 8, 64, 3, {first, 2}}, {Range(0, 1), Range(1, 2), 8, 64, 3, {0, 1}}},
@@ -472,8 +430,8 @@ struct FourWriters {
   Valid<CacheSchema> schema = attention(2, 4, 16);
   Range tokens = Range(0, 150);
   Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source{"source", placed("prefill", schema, {.tp = 4}), snapshot};
-  Runtime target{"target", placed("decode", schema, {}), snapshot};
+  Runtime source{"source", placed(schema, {.tp = 4}, "prefill"), snapshot};
+  Runtime target{"target", placed(schema, {}, "decode"), snapshot};
   Pool whole{Range(0, 2), Range(0, 4), 16, 64, 5, {1, 3, 0}};
   World memory = bind_and_fill(source,
                                {{Range(0, 2), Range(0, 1), 16, 64, 5, {0, 4, 3}},
@@ -524,7 +482,7 @@ TEST(FieldCases, U06TokenMajorPagesReachHeadMajorPagesAsAnExactPermutation) {
   const Valid<CacheSchema> schema = attention(1, 16, 64);  // two heads on each of the eight ranks
   const Range tokens(0, 300);                              // pages of 128, 128 and 44 tokens
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime target("target", placed("decode", schema, {.tp = 8}), snapshot);
+  Runtime target("target", placed(schema, {.tp = 8}, "decode"), snapshot);
   std::vector<Pool> pools;
   for (uint64_t rank = 0; rank < 8; ++rank) {
     pools.push_back(
@@ -536,7 +494,7 @@ TEST(FieldCases, U06TokenMajorPagesReachHeadMajorPagesAsAnExactPermutation) {
   for (const uint64_t dp : {0u, 1u}) {
     SCOPED_TRACE(fmt::format("data-parallel rank {}", dp));
     // The request was computed on one of the two ranks; the other holds nothing of it and has no binding.
-    Runtime source("source", placed("prefill", schema, {.dp = 2}), snapshot);
+    Runtime source("source", placed(schema, {.dp = 2}, "prefill"), snapshot);
     source.bindings = {source.bindings[dp]};
     const World memory = bind_and_fill(source, {{Range(0, 1), Range(0, 16), 64, 128, 7, {6, 0, 3}}}, tokens);
     PlanOptions options;
@@ -564,8 +522,8 @@ MergeAnswer merge(uint64_t source_ranks, uint64_t request) {
   const std::string resource = fmt::format("kv:request-{}", request);
   const Range tokens(0, 17 + request % 16);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens, resource);
-  Runtime source("source", placed("prefill", schema, {.tp = source_ranks}, resource), snapshot);
-  Runtime target("target", placed("decode", schema, {.tp = 1}, resource), snapshot);
+  Runtime source("source", placed(schema, {.tp = source_ranks}, "prefill", resource), snapshot);
+  Runtime target("target", placed(schema, {.tp = 1}, "decode", resource), snapshot);
   Rng rng(request);
   const auto pool_of = [&](Range heads) {
     std::vector<uint64_t> slots(9);
@@ -655,8 +613,8 @@ struct TwoRanks {
   Valid<CacheSchema> schema = attention(1, 2, 8);
   Range tokens = Range(0, 80);
   Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source{"source", placed("prefill", schema, {.tp = 2}), snapshot};
-  Runtime target{"target", placed("decode", schema, {}), snapshot};
+  Runtime source{"source", placed(schema, {.tp = 2}, "prefill"), snapshot};
+  Runtime target{"target", placed(schema, {}, "decode"), snapshot};
   World memory = bind_and_fill(
       source, {{Range(0, 1), Range(0, 1), 8, 64, 3, {0, 2}}, {Range(0, 1), Range(1, 2), 8, 64, 3, {1, 2}}}, tokens);
   World expected = bind_and_fill(target, {{Range(0, 1), Range(0, 2), 8, 64, 3, {2, 0}}}, tokens);
@@ -739,8 +697,8 @@ struct TwoContextRanks {
   Valid<CacheSchema> schema = attention(2, 2, 8);
   Range tokens = Range(0, 276);
   Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source{"source", placed("prefill", schema, {.cp = 2, .cp_block_tokens = 64}), snapshot};
-  Runtime target{"target", placed("decode", schema, {}), snapshot};
+  Runtime source{"source", placed(schema, {.cp = 2, .cp_block_tokens = 64}, "prefill"), snapshot};
+  Runtime target{"target", placed(schema, {}, "decode"), snapshot};
   World memory = bind_and_fill(source, {share(0, {4, 1, 3}), share(1, {0, 2})}, tokens);
   World expected = bind_and_fill(target, {{Range(0, 2), Range(0, 2), 8, 64, 6, {3, 4, 0, 5, 1}}}, tokens);
 };
@@ -834,8 +792,8 @@ TEST(FieldCases, U15KeysAndValuesPackedInTheLastDimSurviveTheStore) {
   const Valid<CacheSchema> schema = attention(2, 4, 64);
   const Range tokens(0, 40);  // pages of 16, 16 and 8 tokens
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {}), snapshot);
-  Runtime target("target", placed("decode", schema, {}), snapshot);
+  Runtime source("source", placed(schema, {}, "prefill"), snapshot);
+  Runtime target("target", placed(schema, {}, "decode"), snapshot);
   const PackedPool from{{2, 0, 3}};
   const PackedPool to{{0, 3, 1}};
   from.bind(source.bindings[0], tokens);
@@ -888,7 +846,7 @@ TEST(FieldCases, U17WhatOneRankSavedIsRestoredToTwoAndFourByteForByte) {
   const Valid<CacheSchema> schema = latent_with_indexer(3);
   const Range tokens(0, 150);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {}), snapshot);
+  Runtime source("source", placed(schema, {}, "prefill"), snapshot);
   const Pool latent = latent_pool(3, 64, 4, {3, 1, 0});
   const Pool indexer = indexer_pool(3, 64, 4, {0, 2, 3});
   World memory;
@@ -916,7 +874,7 @@ TEST(FieldCases, U17WhatOneRankSavedIsRestoredToTwoAndFourByteForByte) {
   const Valid<StoreManifest> manifest = valid_or_die(manifest_of(snapshot, layout, stored));
   for (const uint64_t tp : {1u, 2u, 4u}) {
     SCOPED_TRACE(fmt::format("TP{}", tp));
-    Runtime target("target", placed("decode", schema, {.tp = tp}), snapshot);
+    Runtime target("target", placed(schema, {.tp = tp}, "decode"), snapshot);
     std::vector<std::pair<Pool, Pool>> pools;
     for (uint64_t rank = 0; rank < tp; ++rank) {  // pages of 16 tokens, in other slots on each rank
       std::vector<uint64_t> slots;
@@ -940,7 +898,7 @@ TEST(FieldCases, U18HeadMajorAndTokenMajorObjectsOfEqualSizesAreNeverTakenForEac
   const Valid<CacheSchema> schema = attention(2, 4, 16);
   const Range tokens(0, 100);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {.tp = 2}), snapshot);
+  Runtime source("source", placed(schema, {.tp = 2}, "prefill"), snapshot);
   const World memory = bind_and_fill(
       source, {{Range(0, 2), Range(0, 2), 16, 64, 2, {1, 0}}, {Range(0, 2), Range(2, 4), 16, 64, 2, {0, 1}}}, tokens);
   const auto layout_in = [&](ObjectOrder order) {
@@ -964,7 +922,7 @@ TEST(FieldCases, U18HeadMajorAndTokenMajorObjectsOfEqualSizesAreNeverTakenForEac
   for (const char* page : {"all/0", "all/1"}) EXPECT_NE(head_stored.at(page).bytes(), token_stored.at(page).bytes());
 
   // Each is read in the order in which it was written.
-  Runtime target("target", placed("decode", schema, {}), snapshot);
+  Runtime target("target", placed(schema, {}, "decode"), snapshot);
   const World expected = bind_and_fill(target, {{Range(0, 2), Range(0, 4), 16, 64, 3, {0, 2}}}, tokens);
   for (const auto& [layout, stored] : {std::pair(head_first, head_stored), std::pair(token_first, token_stored)}) {
     const Valid<StoreManifest> manifest = valid_or_die(manifest_of(snapshot, layout, stored));
@@ -989,8 +947,8 @@ TEST(FieldCases, U20ALatentIsPlannedOncePerLayerAndToken) {
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 27), {rows("latent", 1, 576)})});
   const Range tokens(0, 100);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {.tp = 2}), snapshot);
-  Runtime target("target", placed("decode", schema, {}), snapshot);
+  Runtime source("source", placed(schema, {.tp = 2}, "prefill"), snapshot);
+  Runtime target("target", placed(schema, {}, "decode"), snapshot);
   const Pool from = latent_pool(27, 64, 3, {2, 0});
   const World memory = bind_and_fill(source, {from, from}, tokens);
   const World expected = bind_and_fill(target, {latent_pool(27, 64, 2, {0, 1})}, tokens);
@@ -1045,7 +1003,7 @@ TEST(FieldCases, U21AHitStopsWhereTheIndexerIsMissingAndRestoresBothComponentsBe
   const Valid<CacheSchema> schema = latent_with_indexer(2);
   const Range tokens(0, 320);  // five pages
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {}), snapshot);
+  Runtime source("source", placed(schema, {}, "prefill"), snapshot);
   const Pool latent = latent_pool(2, 64, 6, {5, 0, 2, 1, 4});
   const SplitIndexer indexer{{0, 3, 1, 5, 2}};
   latent.bind(source.bindings[0], tokens);
@@ -1075,7 +1033,7 @@ TEST(FieldCases, U21AHitStopsWhereTheIndexerIsMissingAndRestoresBothComponentsBe
   // reserved, two stay as they are.
   const Range hit(0, match.token_count);
   const Valid<SnapshotDescriptor> prefix = snapshot_of(schema, hit);
-  Runtime target("target", placed("decode", schema, {.tp = 2}), prefix);
+  Runtime target("target", placed(schema, {.tp = 2}, "decode"), prefix);
   const Pool to_latent = latent_pool(2, 64, 6, {1, 2, 5, 0, 3});
   const SplitIndexer to_indexer{{4, 2, 0, 5, 3}};
   for (RuntimeBinding& binding : target.bindings) {
@@ -1136,8 +1094,8 @@ TEST(FieldCases, U23OnlyTheLivePagesOfAWindowAreMappedAndOnlyLiveTokensMove) {
                                                group(Range(1, 2), {rows("key", 2, 16), rows("value", 2, 16)}, 128)});
   const Range tokens(0, 300);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {}), snapshot);
-  Runtime target("target", placed("decode", schema, {.tp = 2}), snapshot);
+  Runtime source("source", placed(schema, {}, "prefill"), snapshot);
+  Runtime target("target", placed(schema, {.tp = 2}, "decode"), snapshot);
   const HybridPools from = hybrid_pools(Range(0, 2), {5, 1, 0, 4, 2}, {3, 0, 1});
   const std::vector<HybridPools> to = {hybrid_pools(Range(0, 1), {0, 1, 2, 3, 5}, {2, 1, 3}),
                                        hybrid_pools(Range(1, 2), {4, 3, 0, 2, 1}, {0, 3, 2})};
@@ -1196,8 +1154,8 @@ TEST(FieldCases, U26ScalesOfEachTokenAndHeadArriveWithTheirKeysAndValues) {
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), components)});
   const Range tokens(0, 50);  // pages of 32
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {.tp = 2}), snapshot);
-  Runtime target("target", placed("decode", schema, {.tp = 4}), snapshot);
+  Runtime source("source", placed(schema, {.tp = 2}, "prefill"), snapshot);
+  Runtime target("target", placed(schema, {.tp = 4}, "decode"), snapshot);
 
   // Source, two heads on each rank: [layer][slot][key, value][token][head][128 bytes, then 4 bytes of scale].
   const auto source_offset = [](uint64_t kind, const Item& item, uint64_t slot) {
@@ -1284,8 +1242,8 @@ TEST(FieldCases, U27ThePaddingOfAStateIsNeitherReadNorWritten) {
   state.tokens_per_row = std::nullopt;
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 3), {state})});
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, Range(0, 77));
-  Runtime source("source", placed("prefill", schema, {.tp = 2}), snapshot);
-  Runtime target("target", placed("decode", schema, {.tp = 4}), snapshot);
+  Runtime source("source", placed(schema, {.tp = 2}, "prefill"), snapshot);
+  Runtime target("target", placed(schema, {.tp = 4}, "decode"), snapshot);
   for (uint64_t rank = 0; rank < 2; ++rank) PaddedState{Range(2 * rank, 2 * rank + 2)}.bind(source.bindings[rank]);
   for (uint64_t rank = 0; rank < 4; ++rank) PaddedState{Range(rank, rank + 1)}.bind(target.bindings[rank]);
   World memory = world_of(source.bindings);  // run_steps() refuses to read the padding, which nobody writes
@@ -1318,8 +1276,8 @@ TEST(FieldCases, U28StagesOf21And23LayersReachStagesOf11And11And22WithEveryLayer
   const Valid<CacheSchema> schema = attention(44, 2, 8);
   const Range tokens(0, 20);
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source("source", placed("prefill", schema, {.pp = 2, .layers_per_stage = {21, 23}}), snapshot);
-  Runtime target("target", placed("decode", schema, {.pp = 3, .layers_per_stage = {11, 11, 22}}), snapshot);
+  Runtime source("source", placed(schema, {.pp = 2, .layers_per_stage = {21, 23}}, "prefill"), snapshot);
+  Runtime target("target", placed(schema, {.pp = 3, .layers_per_stage = {11, 11, 22}}, "decode"), snapshot);
   // Each stage numbers its own layers from 0: [layer - first layer of the stage][key, value]...
   const auto pool_of = [](Range layers, std::vector<uint64_t> slots) {
     return Pool{layers, Range(0, 2), 8, 16, 3, std::move(slots)};
@@ -1373,8 +1331,8 @@ struct OnePool {
   Range tokens;
   Valid<CacheSchema> schema = schema_of({group(Range(0, 1), {rows("key", 2, 32)})});
   Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source{"source", placed("prefill", schema, {}), snapshot};
-  Runtime target{"target", placed("decode", schema, {}), snapshot};
+  Runtime source{"source", placed(schema, {}, "prefill"), snapshot};
+  Runtime target{"target", placed(schema, {}, "decode"), snapshot};
   World memory;
   World expected;
 };
@@ -1428,8 +1386,8 @@ struct ManyPages {
   Valid<CacheSchema> schema = schema_of({group(Range(0, kLayers), {rows("latent", 1, 576, "float8_e4m3fn", 1)})});
   Range tokens = Range(0, kPages * 64);
   Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source{"source", placed("prefill", schema, {}), snapshot};
-  Runtime target{"target", placed("decode", schema, {}), snapshot};
+  Runtime source{"source", placed(schema, {}, "prefill"), snapshot};
+  Runtime target{"target", placed(schema, {}, "decode"), snapshot};
 
   // Runs of `together` neighbouring slots, and at least one slot between two runs.
   static std::vector<uint64_t> slots(uint64_t together, uint64_t seed) {
@@ -1604,8 +1562,8 @@ struct FarPages {
   Valid<CacheSchema> schema = schema_of({group(Range(0, 13), {rows("latent", 1, 576)})});
   Range tokens;
   Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Runtime source{"source", placed("prefill", schema, {}), snapshot};
-  Runtime target{"target", placed("decode", schema, {}), snapshot};
+  Runtime source{"source", placed(schema, {}, "prefill"), snapshot};
+  Runtime target{"target", placed(schema, {}, "decode"), snapshot};
 };
 
 TEST(FieldCases, U73BlocksTimesStridesPast32BitsAndBasesPast2To40AreExact) {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "model/binding_rules.h"
-#include "model/partition.h"
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
 #include "planner/make_plan.h"
@@ -47,32 +46,6 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 Valid<CacheSchema> schema_of(uint64_t layer_count, uint64_t head_count, uint64_t head_dim) {
   const Component component{ComponentName("kv"), "float8_e4m3fn", "plain", 1, head_count, head_dim, 1};
   return valid_or_die(CacheSchema{{LayerGroup{{Range(0, layer_count)}, std::nullopt, {component}}}});
-}
-
-Valid<PlacementManifest> placed(const Valid<CacheSchema>& schema, uint64_t tp) {
-  PartitionRequest request;
-  request.name = "p";
-  request.resource = ResourceId("r");
-  request.revision = RevisionId("1");
-  request.tp = tp;
-  request.layer_count = schema->layers().hull().end();
-  Faults faults;
-  const auto placement = partition(schema, request, faults);
-  for (const Fault& fault : faults.kept()) ADD_FAILURE() << fault.to_line();
-  return *placement;
-}
-
-Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, uint64_t token_count) {
-  SnapshotDescriptor snapshot;
-  snapshot.tenant = "team-a";
-  snapshot.resource = ResourceId("r");
-  snapshot.model_id = "example/model";
-  snapshot.model_revision = "main";
-  snapshot.semantic_fingerprint = "f";
-  snapshot.cache_schema_digest = digest(schema);
-  snapshot.tokens = Range(0, token_count);
-  snapshot.token_fingerprint = "t";
-  return valid_or_die(snapshot);
 }
 
 // Where the rows of one participant lie.
@@ -133,9 +106,9 @@ Valid<RuntimeBinding> bound(const Memory& memory, const std::string& instance,
 // Plans, proves and lowers between one source and any targets that share its heads.
 LoweredPlan lower_between(const Valid<CacheSchema>& schema, uint64_t token_count, const Memory& source,
                           const std::vector<Memory>& targets) {
-  const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, token_count);
-  const Valid<PlacementManifest> source_placement = placed(schema, 1);
-  const Valid<PlacementManifest> target_placement = placed(schema, targets.size());
+  const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, Range(0, token_count));
+  const Valid<PlacementManifest> source_placement = placed(schema, {});
+  const Valid<PlacementManifest> target_placement = placed(schema, {.tp = targets.size()});
   const Valid<RuntimeBinding> source_binding = bound(source, "source", source_placement, snapshot);
   std::vector<Valid<RuntimeBinding>> target_bindings;
   for (const Memory& target : targets)

@@ -11,19 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "model/partition.h"
 #include "model/wire/documents.h"
 #include "planner/plan_volume.h"
 #include "planner/store_geometry.h"
 #include "planner/verify_plan.h"
 #include "planner/wire/plan_json.h"
+#include "tests/support/example_documents.h"
 
-namespace crossdock {
+namespace crossdock::testing {
 namespace {
-
-struct Split {
-  uint64_t tp = 1, pp = 1, dp = 1, cp = 1, cp_block = 1;
-};
 
 Component component(const std::string& name, uint64_t heads, uint64_t dim = 128) {
   return Component{ComponentName(name), "bfloat16", "plain", 2, heads, dim, 1};
@@ -34,36 +30,15 @@ CacheSchema schema_of(uint64_t layers, uint64_t heads) {
       {LayerGroup{{Range(0, layers)}, std::nullopt, {component("key", heads), component("value", heads)}}}};
 }
 
-std::string text_of(const Faults& faults) {
-  std::string text;
-  for (const Fault& fault : faults.kept()) text += fault.to_line() + "\n";
-  return text;
-}
-
-Valid<PlacementManifest> placement_of(const CacheSchema& schema, const Split& split, const std::string& name = "p") {
-  PartitionRequest request;
-  request.name = name;
-  request.resource = ResourceId("kv:r");
-  request.revision = RevisionId("1");
-  request.tp = split.tp;
-  request.pp = split.pp;
-  request.dp = split.dp;
-  request.cp = split.cp;
-  request.cp_block_tokens = split.cp_block;
-  request.layer_count = schema.layers().hull().end();
-  Faults faults;
-  auto placement = partition(*Valid<CacheSchema>::make(schema, faults), request, faults);
-  EXPECT_TRUE(placement.has_value()) << text_of(faults);
-  return std::move(*placement);
+Valid<PlacementManifest> placement_of(const CacheSchema& schema, const PartitionSizes& sizes,
+                                      const std::string& name = "p") {
+  return placed(valid_or_die(schema), sizes, name, "kv:r");
 }
 
 Valid<PlacementManifest> changed(const Valid<PlacementManifest>& placement, auto change) {
   PlacementManifest copy = *placement;
   change(copy);
-  Faults faults;
-  auto valid = Valid<PlacementManifest>::make(std::move(copy), faults);
-  EXPECT_TRUE(valid.has_value()) << text_of(faults);
-  return std::move(*valid);
+  return valid_or_die(std::move(copy));
 }
 
 // A placement with the look of it.
@@ -86,7 +61,7 @@ Valid<TransferPlan> good_plan(const Sided& source, const Sided& target, const Pl
                               BalanceReport* report = nullptr) {
   Faults faults("plan");
   auto plan = plan_of(source, target, options, faults, report);
-  EXPECT_TRUE(plan && faults.empty()) << text_of(faults);
+  EXPECT_TRUE(plan && faults.empty()) << fault_lines(faults);
   return std::move(*plan);
 }
 
@@ -95,7 +70,7 @@ std::string refusal(const Sided& source, const Sided& target, const PlanOptions&
                     const PlanLimits& limits = {}) {
   Faults faults("plan");
   EXPECT_FALSE(make_plan(source.side, target.side, options, limits, faults).has_value());
-  return text_of(faults);
+  return fault_lines(faults);
 }
 
 // Bytes that each source sends, of `token_count` tokens.
@@ -180,7 +155,7 @@ TEST(MakePlan, RefusesSidesThatAreAboutDifferentThings) {
 }
 
 TEST(MakePlan, RefusesWhoAndWhatIsNotThere) {
-  const Sided source(placement_of(schema_of(4, 2), {.tp = 2, .dp = 2}, "a"));
+  const Sided source(placement_of(schema_of(4, 2), {.dp = 2, .tp = 2}, "a"));
   const Sided target(placement_of(schema_of(4, 2), {.tp = 2}, "b"));
   PlanOptions options;
   options.source_dp = 7;
@@ -281,8 +256,8 @@ TEST(MakePlan, RefusesAPlanThatMovesNothingOfWhatIsRequired) {
 
 TEST(MakePlan, EdgesFollowRegionsAndNotLayersHeadsOrTokens) {
   for (const uint64_t layers : {8u, 64u, 512u}) {
-    const Sided source(placement_of(schema_of(layers, 64), {.tp = 8, .pp = 2}));
-    const Sided target(placement_of(schema_of(layers, 64), {.tp = 4, .pp = 4}));
+    const Sided source(placement_of(schema_of(layers, 64), {.pp = 2, .tp = 8}));
+    const Sided target(placement_of(schema_of(layers, 64), {.pp = 4, .tp = 4}));
     // Each of 16 targets takes two components from two ranks of one stage.
     EXPECT_EQ(good_plan(source, target)->edges.size(), 64u) << layers;
   }
@@ -319,8 +294,8 @@ TEST(MakePlan, OrthogonalStripesAreOneEdgeForEachPairOrStopAtTheLimit) {
 }
 
 TEST(MakePlan, RefusesCyclesThatDoNotGoTogether) {
-  const Sided source(placement_of(schema_of(2, 1), {.cp = 31, .cp_block = 29}));
-  const Sided target(placement_of(schema_of(2, 1), {.cp = 37, .cp_block = 23}));
+  const Sided source(placement_of(schema_of(2, 1), {.cp = 31, .cp_block_tokens = 29}));
+  const Sided target(placement_of(schema_of(2, 1), {.cp = 37, .cp_block_tokens = 23}));
   PlanLimits limits;
   limits.token_range_count_max = 500;  // the common period has 31 * 29 * 37 * 23 tokens
   EXPECT_EQ(refusal(source, target, {}, limits),
@@ -352,7 +327,7 @@ TEST(MakePlan, SpreadsTargetRanksOverTheSourcesDataParallelRanks) {
 struct BalanceCase {
   std::string name;
   uint64_t layers, heads;
-  Split source, target;
+  PartitionSizes source, target;
   uint64_t busy_sources;         // that then send all the same
   uint64_t target_replicas = 1;  // in each data-parallel rank: each wants a copy
 };
@@ -384,12 +359,12 @@ INSTANTIATE_TEST_SUITE_P(KnownBounds, Balance,
                              // The reference reads 8 of 16 sources, and one of four data-parallel ranks.
                              BalanceCase{"ReplicatedHeads", 80, 8, {.tp = 16}, {.tp = 8}, 16},
                              BalanceCase{"DataParallelRanks", 80, 8, {.dp = 4}, {.dp = 1}, 4},
-                             BalanceCase{"BothAtOnce", 80, 8, {.tp = 16, .dp = 2}, {.tp = 8}, 32},
+                             BalanceCase{"BothAtOnce", 80, 8, {.dp = 2, .tp = 16}, {.tp = 8}, 32},
                              BalanceCase{"LatentOnEveryRank", 60, 1, {.tp = 8}, {.tp = 1}, 8},
                              BalanceCase{"FewTargetsManyReplicas", 64, 1, {.tp = 16}, {.tp = 2}, 16, 2},
                              BalanceCase{"NoChoice", 61, 8, {.tp = 8}, {.tp = 4}, 8},
                              BalanceCase{
-                                 "MoreTargetRanksThanSources", 12, 4, {.tp = 4, .dp = 3}, {.tp = 2, .dp = 6}, 12}),
+                                 "MoreTargetRanksThanSources", 12, 4, {.dp = 3, .tp = 4}, {.dp = 6, .tp = 2}, 12}),
                          [](const auto& each) { return each.param.name; });
 
 TEST(Balance, OddLayersAreOffByOneLayerOfAHeadAtMost) {
@@ -422,8 +397,8 @@ TEST(Balance, SharedInterfacesCarryTheirParticipantsTogether) {
 
 TEST(MakePlan, SameInputsGiveTheSameBytes) {
   const auto text = [] {
-    const Sided source(placement_of(schema_of(61, 8), {.tp = 16, .dp = 2}));
-    const Sided target(placement_of(schema_of(61, 8), {.tp = 4, .pp = 3}));
+    const Sided source(placement_of(schema_of(61, 8), {.dp = 2, .tp = 16}));
+    const Sided target(placement_of(schema_of(61, 8), {.pp = 3, .tp = 4}));
     PlanOptions options;
     options.selection = SourceSelection::kBalanced;
     return plan_to_json(good_plan(source, target, options));
@@ -432,18 +407,18 @@ TEST(MakePlan, SameInputsGiveTheSameBytes) {
 }
 
 TEST(MakePlan, UploadsHaveOneWriterForEachElement) {
-  const Sided source(placement_of(schema_of(4, 2), {.tp = 4, .dp = 2}));
+  const Sided source(placement_of(schema_of(4, 2), {.dp = 2, .tp = 4}));
   Faults faults("layout");
   const auto layout = layout_of(source.placement, 1, ObjectOrder::kHpld, 16, "store", faults);
-  ASSERT_TRUE(layout.has_value()) << text_of(faults);
+  ASSERT_TRUE(layout.has_value()) << fault_lines(faults);
   EXPECT_EQ((*layout)->parts.size(), 2u);  // a part for each head, not for each replica
   const PlanSide store(*layout, digest(*layout));
   PlanOptions options;
   options.source_dp = 1;
   const auto plan = make_plan(source.side, store, options, PlanLimits(), faults);
-  ASSERT_TRUE(plan.has_value()) << text_of(faults);
+  ASSERT_TRUE(plan.has_value()) << fault_lines(faults);
   verify_plan(*plan, source.side, store, VerifyLimits(), faults);
-  EXPECT_TRUE(faults.empty()) << text_of(faults);
+  EXPECT_TRUE(faults.empty()) << fault_lines(faults);
   EXPECT_EQ((*plan)->kind, PlanKind::kUpload);
   EXPECT_EQ((*plan)->sources.size(), 2u);
   EXPECT_FALSE(make_plan(store, store, options, PlanLimits(), faults).has_value());
@@ -453,4 +428,4 @@ TEST(MakePlan, UploadsHaveOneWriterForEachElement) {
 }
 
 }  // namespace
-}  // namespace crossdock
+}  // namespace crossdock::testing

@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "base/rng.h"
-#include "model/partition.h"
-#include "model/wire/documents.h"
+#include "model/pool_binding.h"
+#include "tests/support/example_documents.h"
 
-namespace crossdock {
+namespace crossdock::testing {
 namespace {
 
 constexpr uint64_t kTokens = 100;
@@ -23,63 +22,25 @@ Valid<PlacementManifest> placement_of(uint64_t tp) {
   const Component key{ComponentName("key"), "bfloat16", "plain", 2, 4, 8, 1};
   Component value = key;
   value.name = ComponentName("value");
-  PartitionRequest request;
-  request.name = "p";
-  request.resource = ResourceId("kv:r");
-  request.revision = RevisionId("1");
-  request.tp = tp;
-  request.layer_count = 3;
-  Faults faults;
-  auto schema = Valid<CacheSchema>::make(CacheSchema{{LayerGroup{{Range(0, 3)}, std::nullopt, {key, value}}}}, faults);
-  return *partition(*schema, request, faults);
+  return placed(valid_or_die(CacheSchema{{LayerGroup{{Range(0, 3)}, std::nullopt, {key, value}}}}), {.tp = tp});
 }
 
-// One pool for keys and one for values, pages at the given slots.
-RuntimeBinding binding_of(const BindingContext& context, size_t part, std::vector<uint64_t> slots,
-                          const std::string& operation) {
-  const PlacementManifest& placement = context.placement();
-  RuntimeBinding binding;
-  binding.operation = OperationId(operation);
-  binding.resource = placement.resource;
-  binding.revision = placement.revision;
-  binding.participant = placement.parts[part].participant;
-  binding.instance = InstanceId(fmt::format("{}-of-{}", binding.participant.text(), placement.parts.size()));
-  binding.placement_digest = context.placement_digest();
-  binding.tokens = Range(0, kTokens);
-  binding.devices = {Device{DeviceId("d"), "host", uint64_t{1} << 40}};
-  binding.page_tables = {PageTable{PageTableId("pages"), kPageTokens, 0, std::move(slots)}};
-  const Ownership& owned = placement.parts[part].owns.front();
-  const uint64_t row = owned.heads.count() * 16;
-  const uint64_t page = row * kPageTokens;
-  for (const ComponentName& name : owned.components) {
-    const RegionId region(name.text());
-    binding.regions.push_back(Region{region, 1, 3 * kPoolSlots * page, DeviceId("d"), {}, {}});
-    binding.views.push_back(View{name,
-                                 Range(0, 3),
-                                 binding.tokens,
-                                 {},
-                                 owned.heads.hull(),
-                                 Range(0, 8),
-                                 region,
-                                 0,
-                                 ByteStrides{kPoolSlots * page, row, 16, 2},
-                                 ViewPages{PageTableId("pages"), page}});
-  }
-  return binding;
-}
-
+// A pool for keys and one for values, pages at random slots of it.
 std::vector<PlanCache::BindingPointer> bindings_of(const BindingContext& context, uint64_t seed,
                                                    const std::string& operation = "op") {
   std::vector<PlanCache::BindingPointer> list;
-  Rng rng(seed);
-  for (size_t part = 0; part < context.placement().parts.size(); ++part) {
-    std::vector<uint64_t> slots(kPoolSlots);
-    for (uint64_t i = 0; i < kPoolSlots; ++i) slots[i] = i;
-    rng.shuffle(slots);
-    slots.resize(kPages);
+  const Valid<PlacementManifest> placement = valid_or_die(context.placement());
+  for (const Part& part : placement->parts) {
+    PoolRequest request;
+    request.operation = OperationId(operation);
+    request.page_tokens = kPageTokens;
+    request.shuffle_seed = seed + list.size();
+    request.spare_pages = kPoolSlots - kPages;
+    request.instance_prefix = fmt::format("{}-participants-", placement->parts.size());
     Faults faults;
-    auto binding = Valid<RuntimeBinding>::make(binding_of(context, part, slots, operation), faults);
-    EXPECT_TRUE(binding.has_value()) << faults.kept().front().to_line();
+    auto binding = pool_binding(placement, context.placement_digest(), part.participant, Range(0, kTokens),
+                                Sha256Digest(), request, faults);
+    EXPECT_TRUE(binding.has_value()) << fault_lines(faults);
     list.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
   }
   return list;
@@ -327,4 +288,4 @@ TEST_F(PlanCacheTest, BatchesHoldTheStepsOfAPairCutToTheirLimits) {
 }
 
 }  // namespace
-}  // namespace crossdock
+}  // namespace crossdock::testing

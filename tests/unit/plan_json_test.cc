@@ -129,29 +129,8 @@ CacheSchema wide_schema() {
                       LayerGroup{{Range(6, 7)}, std::nullopt, {state}}}};
 }
 
-struct Sizes {
-  uint64_t dp = 1;
-  uint64_t pp = 1;
-  uint64_t tp = 1;
-  uint64_t cp = 1;
-  uint64_t cp_block_tokens = 1;
-};
-
-AnyDocument placed(const Valid<CacheSchema>& schema, const char* name, const Sizes& sizes) {
-  PartitionRequest request;
-  request.name = name;
-  request.resource = ResourceId("kv:request-17");
-  request.revision = RevisionId("1");
-  request.dp = sizes.dp;
-  request.pp = sizes.pp;
-  request.tp = sizes.tp;
-  request.cp = sizes.cp;
-  request.cp_block_tokens = sizes.cp_block_tokens;
-  request.layer_count = schema->layers().hull().end();
-  Faults faults;
-  const auto placement = partition(schema, request, faults);
-  if (!placement) ADD_FAILURE() << all_lines(faults);
-  return placement.value();
+AnyDocument placed(const Valid<CacheSchema>& schema, const char* name, const PartitionSizes& sizes) {
+  return placed(schema, sizes, name, "kv:request-17");
 }
 
 struct Made {
@@ -179,10 +158,10 @@ PlanOptions about(std::optional<Range> snapshot_tokens, Range tokens = Range::al
 const std::vector<Made>& made_plans() {
   static const std::vector<Made> plans = [] {
     const Valid<CacheSchema> wide = valid_or_die(wide_schema());
-    const AnyDocument two_stages = placed(wide, "prefill", Sizes{.pp = 2, .tp = 4});
-    const AnyDocument replicas = placed(wide, "decode", Sizes{.dp = 2, .pp = 3, .tp = 16});
-    const AnyDocument turns_of_4 = placed(wide, "prefill", Sizes{.tp = 2, .cp = 2, .cp_block_tokens = 4});
-    const AnyDocument turns_of_8 = placed(wide, "decode", Sizes{.cp = 3, .cp_block_tokens = 8});
+    const AnyDocument two_stages = placed(wide, "prefill", PartitionSizes{.pp = 2, .tp = 4});
+    const AnyDocument replicas = placed(wide, "decode", PartitionSizes{.dp = 2, .pp = 3, .tp = 16});
+    const AnyDocument turns_of_4 = placed(wide, "prefill", PartitionSizes{.tp = 2, .cp = 2, .cp_block_tokens = 4});
+    const AnyDocument turns_of_8 = placed(wide, "decode", PartitionSizes{.cp = 3, .cp_block_tokens = 8});
     const Valid<CacheSchema> small = example_cache_schema();
     const Range ten = example_snapshot()->tokens;
     std::vector<Made> made;
@@ -191,8 +170,8 @@ const std::vector<Made>& made_plans() {
     made.push_back(make("some of the tokens", two_stages, replicas, about(Range(0, 21), Range(8, 16))));
     made.push_back(make("cycles into one", turns_of_4, two_stages, about(Range(3, 50))));
     made.push_back(make("cycles into cycles", turns_of_4, turns_of_8, about(Range(0, 100))));
-    made.push_back(make("small cycles", placed(small, "prefill", Sizes{.cp = 2, .cp_block_tokens = 3}),
-                        placed(small, "decode", Sizes{.tp = 2}), about(ten)));
+    made.push_back(make("small cycles", placed(small, "prefill", PartitionSizes{.cp = 2, .cp_block_tokens = 3}),
+                        placed(small, "decode", PartitionSizes{.tp = 2}), about(ten)));
     made.push_back(make("upload", example_placement(), example_store_layout(), about(ten)));
     made.push_back(make("restore by a layout", example_store_layout(), example_placement(), about(ten)));
     made.push_back(make("restore", example_store_manifest(), example_placement(), about(ten)));

@@ -55,31 +55,8 @@ CacheSchema keys_and_values(uint64_t layer_count = 4, uint64_t head_count = 4) {
   return CacheSchema{{group({Range(0, layer_count)}, {rows("key", head_count), rows("value", head_count)})}};
 }
 
-struct Sizes {
-  uint64_t dp = 1;
-  uint64_t pp = 1;
-  uint64_t tp = 1;
-  uint64_t cp = 1;
-  uint64_t cp_block_tokens = 1;
-  std::vector<uint64_t> layers_per_stage = {};
-};
-
-Valid<PlacementManifest> placed(const CacheSchema& schema, const Sizes& sizes) {
-  PartitionRequest request;
-  request.dp = sizes.dp;
-  request.pp = sizes.pp;
-  request.tp = sizes.tp;
-  request.cp = sizes.cp;
-  request.cp_block_tokens = sizes.cp_block_tokens;
-  request.layers_per_stage = sizes.layers_per_stage;
-  request.resource = ResourceId("r");
-  request.revision = RevisionId("1");
-  request.name = "p";
-  request.layer_count = schema.layers().hull().end();
-  Faults faults;
-  const auto placement = partition(valid_or_die(schema), request, faults);
-  for (const Fault& fault : faults.kept()) ADD_FAILURE() << fault.to_line();
-  return *placement;
+Valid<PlacementManifest> placed(const CacheSchema& schema, const PartitionSizes& sizes) {
+  return placed(valid_or_die(schema), sizes);
 }
 
 // Two documents and their sides. The digests stand for the documents; what they are is of no account here.
@@ -91,7 +68,7 @@ struct Pair {
 
   Pair(Valid<PlacementManifest> of_source, Valid<PlacementManifest> of_target)
       : source(std::move(of_source)), target(std::move(of_target)) {}
-  Pair(const CacheSchema& schema, const Sizes& of_source, const Sizes& of_target)
+  Pair(const CacheSchema& schema, const PartitionSizes& of_source, const PartitionSizes& of_target)
       : Pair(placed(schema, of_source), placed(schema, of_target)) {}
   Pair(const Pair&) = delete;  // the sides refer to the documents
   Pair& operator=(const Pair&) = delete;
@@ -1111,7 +1088,7 @@ std::vector<Ownership> split_in_two(const Ownership& ownership, Range tokens, Rn
 }
 
 Valid<PlacementManifest> draw_placement(const CacheSchema& schema, bool has_end, Rng& rng) {
-  Sizes sizes;
+  PartitionSizes sizes;
   sizes.tp = uint64_t{1} << rng.below(3);
   sizes.pp = 1 + rng.below(2);
   sizes.dp = rng.chance(1, 5) ? 2 : 1;
