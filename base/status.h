@@ -17,6 +17,13 @@ enum class Code {
   kNotFound,           // the named thing is not there
   kResourceExhausted,  // a stated limit would be passed; nothing happened
   kIo,                 // the operating system refused a read or a write
+  kUnavailable,        // not now; the same call may succeed later, and repeating it does no harm
+  kOutcomeUnknown,     // a control operation happened in full or not at all; repeat it to learn which
+  kCancelled,          // ended early because its own poster asked for it
+  kDeadline,           // the time that was given is over
+  kConflict,           // somebody else decided first: aborted, published already, pinned, fenced
+  kQuota,              // a tenant's quota would be passed
+  kDataLoss,           // bytes are not what their checksum says; they were not handed out
 };
 
 std::string_view code_name(Code code);

@@ -12,6 +12,8 @@ class Duration {
  public:
   constexpr Duration() = default;
   static constexpr Duration from_ns(int64_t ns) { return Duration(ns); }
+  static constexpr Duration from_ms(int64_t ms) { return Duration(ms * 1'000'000); }
+  static constexpr Duration from_s(int64_t s) { return Duration(s * 1'000'000'000); }
   static constexpr Duration max() { return Duration(std::numeric_limits<int64_t>::max()); }
 
   constexpr int64_t ns() const { return ns_; }

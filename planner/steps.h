@@ -13,6 +13,8 @@
 
 namespace crossdock {
 
+enum class StepEnd { kSource, kTarget };
+
 struct CopyAxis {
   uint64_t extent;               // at least 2
   uint64_t source_stride_bytes;  // from one index to the next

@@ -1,0 +1,52 @@
+// Messages between participants of one process.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "backends/local/local_queue.h"
+#include "executor/ports.h"
+
+namespace crossdock {
+
+// Where messages wait for their receivers. Thread-safe.
+class MessageHub {
+ public:
+  // Of each receiver; more are lost, as messages may be.
+  explicit MessageHub(size_t waiting_max = 65536) : waiting_max_(waiting_max) {}
+
+  void send(const PeerId& to, const Message& message);
+  // A message that waits, or the next one that comes: `queue` gets it as the completion of `op`.
+  void receive(const PeerId& me, OpId op, LocalQueue& queue);
+  // Ends a receive that has not got anything.
+  void cancel(const PeerId& me, OpId op);
+
+ private:
+  struct Box {
+    std::deque<Message> waiting;
+    std::deque<std::pair<OpId, LocalQueue*>> receives;
+  };
+
+  size_t waiting_max_;
+  std::mutex mutex_;
+  std::map<PeerId, Box> boxes_;
+};
+
+// The messenger of one participant. The hub and the queue outlive what was posted.
+class LocalMessenger : public Messenger {
+ public:
+  LocalMessenger(MessageHub& hub, PeerId self, LocalQueue& queue) : hub_(hub), self_(std::move(self)), queue_(queue) {}
+
+  Status post_send(OpId op, const PeerId& to, const Message& message) override;
+  Status post_recv(OpId op) override;
+  void cancel(OpId op) override { hub_.cancel(self_, op); }
+
+ private:
+  MessageHub& hub_;
+  PeerId self_;
+  LocalQueue& queue_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,28 @@
+// Completion queue of one participant of this process: any thread adds, one thread waits.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "executor/ports.h"
+
+namespace crossdock {
+
+// The monotonic clock of the machine.
+TimePoint steady_now();
+
+class LocalQueue : public CompletionQueue {
+ public:
+  TimePoint now() const override { return steady_now(); }
+  size_t wait(std::span<Completion> out, TimePoint deadline) override;
+
+  void add(Completion completion);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Completion> completions_;
+};
+
+}  // namespace crossdock

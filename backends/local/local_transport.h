@@ -1,0 +1,34 @@
+// Copies between memory of this process, by the threads of a pool.
+#pragma once
+
+#include <memory>
+
+#include "backends/local/cancel_set.h"
+#include "backends/local/local_queue.h"
+#include "backends/local/memory_registry.h"
+#include "backends/local/thread_pool.h"
+#include "executor/ports.h"
+
+namespace crossdock {
+
+// The transport of one participant; registry and pool are shared by all of the process. All outlive what was posted.
+class LocalTransport : public Transport {
+ public:
+  // `total_bytes`: about as much is moved in all, which decides how it is written (strided_copy.h).
+  LocalTransport(MemoryRegistry& memory, ThreadPool& pool, LocalQueue& queue, uint64_t total_bytes = 0)
+      : memory_(memory), pool_(pool), queue_(queue), total_bytes_(total_bytes) {}
+
+  Status post_copy(OpId op, const StepSpan& steps) override;
+  Status post_checksum(OpId op, const StepSpan& steps, StepEnd end) override;
+  Status post_revoke(OpId op, const RegionKey& key) override;
+  void cancel(OpId op) override { cancelled_->cancel(op); }
+
+ private:
+  MemoryRegistry& memory_;
+  ThreadPool& pool_;
+  LocalQueue& queue_;
+  uint64_t total_bytes_;
+  std::shared_ptr<CancelSet> cancelled_ = std::make_shared<CancelSet>();
+};
+
+}  // namespace crossdock

@@ -1,0 +1,57 @@
+// Which memory of this process a region key names, and for how long.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "base/status.h"
+#include "executor/copy_work.h"
+
+namespace crossdock {
+
+// Thread-safe. The same bytes may be registered under several keys, one for each grant.
+class MemoryRegistry {
+  struct Grant;
+
+ public:
+  // Access to the bytes of one grant: while it lives they are not revoked.
+  class Access {
+   public:
+    Access() = default;
+    Access(Access&&) = default;
+    Access& operator=(Access&&) = default;
+    ~Access();
+    std::span<std::byte> bytes() const { return bytes_; }
+
+   private:
+    friend class MemoryRegistry;
+    std::shared_ptr<Grant> grant_;
+    std::span<std::byte> bytes_;
+  };
+
+  // kConflict when the key is registered, or was revoked before: an epoch is used once.
+  Status add(const RegionKey& key, std::span<std::byte> bytes);
+  // kNotFound when nothing is registered under the key; kConflict when it was revoked.
+  Result<Access> access(const RegionKey& key) const;
+  // The same for the owner of the memory, who may look at it after it was revoked.
+  Result<Access> owner_access(const RegionKey& key) const;
+  // Waits until nobody accesses the bytes under the key any more; from then on nobody can. OK again when it was revoked
+  // before; kNotFound when the key is unknown.
+  Status revoke(const RegionKey& key);
+  // Forgets a key altogether, revoked or not; an access that lives goes on.
+  void remove(const RegionKey& key);
+
+  size_t size() const;
+
+ private:
+  Result<Access> open(const RegionKey& key, bool by_owner) const;
+
+  mutable std::mutex mutex_;
+  std::map<RegionKey, std::shared_ptr<Grant>> grants_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,65 @@
+// Memory for the regions of bindings of this process, where there is no runtime that has it already.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "backends/local/memory_registry.h"
+#include "base/status.h"
+#include "executor/copy_work.h"
+#include "model/binding.h"
+#include "model/valid.h"
+
+namespace crossdock {
+
+// What this process may still take, as the kernel tells it: the machine's MemAvailable, or what the process's control
+// group (version 2) leaves where that is less. 2^64 - 1 when neither is told.
+uint64_t available_memory_bytes();
+
+// Anonymous memory, one mapping for each region, filled with zeros; pages are taken when they are first written. So
+// two memories that are made before either is written both see the same memory as available: the second is to be given
+// what the first leaves, bytes_max - total_bytes().
+class RegionMemory {
+ public:
+  // All regions together have no more than bytes_max.
+  explicit RegionMemory(uint64_t bytes_max = available_memory_bytes()) : bytes_max_(bytes_max) {}
+  RegionMemory(RegionMemory&&) noexcept = default;
+  RegionMemory& operator=(RegionMemory&&) noexcept = default;
+
+  // The key of a region of the binding.
+  static RegionKey key_of(const RuntimeBinding& binding, const Region& region) {
+    return RegionKey{binding.instance, region.id, region.address, region.epoch};
+  }
+
+  // Adds the binding's regions; those of one instance with the same id and address are one. kResourceExhausted, naming
+  // region and bytes, when the memory cannot be had; kInvalidArgument when a region is there with another size or
+  // epoch. Nothing is added then.
+  Status add(const Valid<RuntimeBinding>& binding);
+  // All bytes of a region; empty when there is none. Nothing moves them while the memory lives.
+  std::span<std::byte> find(const RegionKey& key) const;
+  // Registers every region under its key; the memory outlives what is registered. kConflict as MemoryRegistry::add();
+  // no region of the memory is newly registered then.
+  Status register_in(MemoryRegistry& registry) const;
+
+  uint64_t total_bytes() const { return total_bytes_; }
+
+  struct Unmap {
+    size_t bytes = 0;
+    void operator()(std::byte* memory) const;
+  };
+  using Mapping = std::unique_ptr<std::byte[], Unmap>;  // null: a region without bytes
+  const std::map<RegionKey, Mapping>& regions() const { return regions_; }
+
+ private:
+  // The region that differs in the epoch at most, or end().
+  std::map<RegionKey, Mapping>::const_iterator find_any_epoch(const RegionKey& key) const;
+
+  std::map<RegionKey, Mapping> regions_;
+  uint64_t bytes_max_;
+  uint64_t total_bytes_ = 0;
+};
+
+}  // namespace crossdock

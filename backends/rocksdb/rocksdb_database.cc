@@ -1,0 +1,278 @@
+#include "backends/rocksdb/rocksdb_database.h"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/env.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace crossdock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kChunksFamily[] = "chunks";
+constexpr size_t kRecordCacheBytes = size_t{8} << 20;
+constexpr size_t kRecordBufferBytes = size_t{8} << 20;
+constexpr size_t kChunkBufferBytes = size_t{1} << 20;  // holds only what remove() could not do by deleting files
+constexpr size_t kDirectWriteBytes = size_t{1} << 20;
+constexpr size_t kManifestBytesMax = size_t{16} << 20;
+constexpr size_t kLogBytesMax = size_t{1} << 20;
+constexpr size_t kLogFilesMax = 3;
+constexpr int kOpenFilesMax = 512;  // an open file of 256 MiB costs about 50 KiB of memory, most of it its index
+constexpr double kFilterBitsPerKey = 10;
+
+// What RocksDB leaves in a directory before CURRENT makes it a database.
+constexpr std::array<std::string_view, 5> kLeftByCreation = {"LOCK", "LOG", "IDENTITY", "MANIFEST-", "000001.dbtmp"};
+
+rocksdb::DBOptions database_options(rocksdb::Env* env, bool direct_io,
+                                    std::shared_ptr<rocksdb::EventListener> listener) {
+  rocksdb::DBOptions options;
+  options.env = env == nullptr ? rocksdb::Env::Default() : env;
+  options.paranoid_checks = true;
+  options.use_direct_reads = direct_io;
+  options.max_open_files = kOpenFilesMax;
+  options.skip_stats_update_on_db_open = true;  // it would open each file
+  options.max_manifest_file_size = kManifestBytesMax;
+  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.max_log_file_size = kLogBytesMax;
+  options.keep_log_file_num = kLogFilesMax;
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  options.max_bgerror_resume_count = 0;  // change() repairs, so that the moment is known
+  options.listeners = {std::move(listener)};
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions record_options() {
+  rocksdb::BlockBasedTableOptions table;
+  table.checksum = rocksdb::kXXH3;
+  table.block_cache = rocksdb::NewLRUCache(kRecordCacheBytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBitsPerKey));
+  rocksdb::ColumnFamilyOptions options;
+  options.write_buffer_size = kRecordBufferBytes;
+  options.compression = rocksdb::kNoCompression;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+// A chunk is larger than any block size, so each is a block of its own and a read takes no neighbour along.
+rocksdb::ColumnFamilyOptions chunk_options() {
+  rocksdb::BlockBasedTableOptions table;
+  table.checksum = rocksdb::kXXH3;  // the others have no hardware help in common builds
+  table.no_block_cache = true;
+  rocksdb::ColumnFamilyOptions options;
+  options.write_buffer_size = kChunkBufferBytes;
+  options.compression = rocksdb::kNoCompression;
+  options.disable_auto_compactions = true;  // segments never overlap: there is nothing to merge
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+std::vector<rocksdb::ColumnFamilyDescriptor> families() {
+  return {{rocksdb::kDefaultColumnFamilyName, record_options()}, {kChunksFamily, chunk_options()}};
+}
+
+bool is_store(rocksdb::Env& env, const std::string& directory) { return env.FileExists(directory + "/CURRENT").ok(); }
+
+// RocksDB tells its databases apart by the text of their paths: two spellings of one directory would both be opened,
+// and each would overwrite the other's files.
+Result<std::string> canonical_path(const std::string& directory) {
+  std::error_code error;
+  const fs::path path = fs::canonical(directory, error);
+  if (error == std::errc::no_such_file_or_directory)
+    return Status(Code::kNotFound, fmt::format("no store at '{}': there is no such directory", directory));
+  if (error) return Status(Code::kIo, fmt::format("cannot open the store at '{}': {}", directory, error.message()));
+  return path.string();
+}
+
+// Somebody may take the lock right after this; the opening that follows then fails, and this is asked again for the
+// reason. The lock file itself is never opened here: closing it would end this process's lock of it.
+Status check_not_in_use(rocksdb::Env& env, const std::string& directory) {
+  rocksdb::FileLock* lock = nullptr;
+  const rocksdb::Status status = env.LockFile(directory + "/LOCK", &lock);
+  if (status.ok()) return rocksdb_status(env.UnlockFile(lock), fmt::format("unlock the store at '{}'", directory));
+  if (status.ToString().find("while open a file for lock") != std::string::npos)
+    return rocksdb_status(status, fmt::format("lock the store at '{}'", directory));
+  return Status(Code::kConflict, fmt::format("the store at '{}' is in use by another process, or open already in this "
+                                             "one",
+                                             directory));
+}
+
+Status check_holds_nothing_else(rocksdb::Env& env, const std::string& directory) {
+  std::vector<std::string> names;
+  const std::string what = fmt::format("list '{}'", directory);
+  if (const Status status = rocksdb_status(env.GetChildren(directory, &names), what); !status.ok()) return status;
+  for (const std::string& name : names) {
+    const bool left = std::any_of(kLeftByCreation.begin(), kLeftByCreation.end(),
+                                  [&name](std::string_view prefix) { return name.starts_with(prefix); });
+    if (!left)
+      return Status(Code::kConflict,
+                    fmt::format("cannot create a store at '{}': it is not empty, it holds '{}'", directory, name));
+  }
+  return Status();
+}
+
+Status sync_directory(rocksdb::Env& env, const std::string& directory) {
+  const std::string what = fmt::format("sync '{}'", directory);
+  std::unique_ptr<rocksdb::Directory> handle;
+  if (const Status status = rocksdb_status(env.NewDirectory(directory, &handle), what); !status.ok()) return status;
+  return rocksdb_status(handle->Fsync(), what);
+}
+
+// Makes the database and closes it again: whether the file system takes direct reads is known once there are files.
+Status create_store(rocksdb::Env& env, const RocksDbOptions& options) {
+  const std::string what = fmt::format("create a store at '{}'", options.directory);
+  TRY_STATUS(rocksdb_status(env.CreateDirIfMissing(options.directory), what));
+  TRY(const std::string directory, canonical_path(options.directory));
+  if (is_store(env, directory)) return Status(Code::kConflict, fmt::format("cannot {}: there is one already", what));
+  TRY_STATUS(check_holds_nothing_else(env, directory));
+  TRY_STATUS(check_not_in_use(env, directory));
+
+  rocksdb::DBOptions database = database_options(&env, false, nullptr);
+  database.listeners.clear();
+  database.create_if_missing = true;
+  database.create_missing_column_families = true;
+  database.error_if_exists = true;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(database, directory, families(), &handles, &opened);
+  if (!status.ok()) {
+    TRY_STATUS(check_not_in_use(env, directory));
+    return rocksdb_status(status, what);
+  }
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  for (rocksdb::ColumnFamilyHandle* handle : handles)
+    TRY_STATUS(rocksdb_status(db->DestroyColumnFamilyHandle(handle), what));
+  TRY_STATUS(rocksdb_status(db->Close(), what));
+  return sync_directory(env, fs::path(directory).parent_path());
+}
+
+bool takes_direct_reads(rocksdb::Env& env, const std::string& directory) {
+  rocksdb::EnvOptions options;
+  options.use_direct_reads = true;
+  std::unique_ptr<rocksdb::RandomAccessFile> file;
+  return env.NewRandomAccessFile(directory + "/CURRENT", &file, options).ok();
+}
+
+}  // namespace
+
+Status rocksdb_status(const rocksdb::Status& status, std::string_view what) {
+  if (status.ok()) return Status();
+  if (status.IsNoSpace())
+    return Status(Code::kResourceExhausted, fmt::format("cannot {}: the disk is full ({})", what, status.ToString()));
+  const Code code = status.IsCorruption()                    ? Code::kDataLoss
+                    : status.IsBusy() || status.IsTryAgain() ? Code::kUnavailable
+                                                             : Code::kIo;
+  return Status(code, fmt::format("cannot {}: {}", what, status.ToString()));
+}
+
+// Hears of each error after which RocksDB takes no more changes. After a failed write it never writes to the same file
+// again, so going on is safe whatever the system's reason was; RocksDB itself allows it only for some.
+class RocksDbDatabase::ErrorListener : public rocksdb::EventListener {
+ public:
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+    stopped = true;
+    if (error->IsIOError() && !error->IsIOFenced() && error->severity() == rocksdb::Status::kFatalError)
+      *error = rocksdb::Status(*error, rocksdb::Status::kHardError);
+  }
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* recovers) override {
+    *recovers = false;
+  }
+
+  std::atomic<bool> stopped = false;
+};
+
+RocksDbDatabase::RocksDbDatabase(std::string directory, bool direct_io, rocksdb::Env* env)
+    : directory_(std::move(directory)),
+      direct_io_(direct_io),
+      listener_(std::make_shared<ErrorListener>()),
+      options_(database_options(env, direct_io, listener_)) {}
+
+RocksDbDatabase::~RocksDbDatabase() {
+  families_.clear();
+  if (db_ != nullptr) db_->Close().PermitUncheckedError();  // what had to be durable is, and nobody could be told
+}
+
+Result<std::shared_ptr<RocksDbDatabase>> RocksDbDatabase::open(const RocksDbOptions& options) {
+  rocksdb::Env& env = options.env == nullptr ? *rocksdb::Env::Default() : *options.env;
+  if (options.create) TRY_STATUS(create_store(env, options));
+  TRY(const std::string directory, canonical_path(options.directory));
+  if (!is_store(env, directory)) return Status(Code::kNotFound, fmt::format("no store at '{}'", options.directory));
+  TRY_STATUS(check_not_in_use(env, directory));
+  const bool direct_io = options.direct_io && takes_direct_reads(env, directory);
+  std::shared_ptr<RocksDbDatabase> database(new RocksDbDatabase(directory, direct_io, &env));
+  TRY_STATUS(database->open_families());
+  TRY_STATUS(database->empty_incoming());
+  return database;
+}
+
+Status RocksDbDatabase::open_families() {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(options_, directory_, families(), &handles, &opened);
+  if (!status.ok()) {
+    TRY_STATUS(check_not_in_use(env(), directory_));
+    if (status.IsInvalidArgument())
+      return Status(Code::kNotFound, fmt::format("no store at '{}', but another database or one whose creation was cut "
+                                                 "short: {}",
+                                                 directory_, status.ToString()));
+    return rocksdb_status(status, fmt::format("open the store at '{}'", directory_));
+  }
+  db_.reset(opened);
+  for (rocksdb::ColumnFamilyHandle* handle : handles) families_.emplace_back(handle);
+  return Status();
+}
+
+Status RocksDbDatabase::empty_incoming() {
+  const std::string incoming = directory_ + "/incoming";
+  const std::string what = fmt::format("clear '{}'", incoming);
+  TRY_STATUS(rocksdb_status(env().CreateDirIfMissing(incoming), what));
+  std::vector<std::string> names;
+  TRY_STATUS(rocksdb_status(env().GetChildren(incoming, &names), what));
+  for (const std::string& name : names) TRY_STATUS(rocksdb_status(env().DeleteFile(incoming + "/" + name), what));
+  return Status();
+}
+
+std::string RocksDbDatabase::incoming_path(uint64_t segment) const {
+  return fmt::format("{}/incoming/{}.sst", directory_, segment);
+}
+
+rocksdb::Options RocksDbDatabase::incoming_options() const { return rocksdb::Options(options_, chunk_options()); }
+
+rocksdb::EnvOptions RocksDbDatabase::incoming_env_options() const {
+  rocksdb::EnvOptions options;
+  options.use_direct_writes = direct_io_;
+  options.writable_file_max_buffer_size = kDirectWriteBytes;
+  return options;
+}
+
+Status RocksDbDatabase::change(std::string_view what, const std::function<rocksdb::Status()>& run) {
+  if (const rocksdb::Status status = go_on(); !status.ok())
+    return rocksdb_status(
+        status, fmt::format("{}: the store at '{}' does not recover from an earlier error", what, directory_));
+  const rocksdb::Status status = run();
+  // At once, because until then a start of the process could find the failed change half done in the database's own
+  // list of files. When it does not help, the next change tries again.
+  if (!status.ok()) go_on().PermitUncheckedError();
+  return rocksdb_status(status, what);
+}
+
+rocksdb::Status RocksDbDatabase::go_on() {
+  if (!listener_->stopped) return rocksdb::Status::OK();
+  const std::lock_guard lock(repair_);
+  if (!listener_->stopped.exchange(false)) return rocksdb::Status::OK();
+  const rocksdb::Status status = db_->Resume();
+  if (!status.ok()) listener_->stopped = true;
+  return status;
+}
+
+}  // namespace crossdock

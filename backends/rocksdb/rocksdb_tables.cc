@@ -1,0 +1,298 @@
+#include "backends/rocksdb/rocksdb_tables.h"
+
+#include <fmt/format.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/env.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "backends/rocksdb/rocksdb_database.h"
+
+namespace crossdock {
+namespace {
+
+// Keys of chunks: object number, then index of the chunk, both big-endian, so that bytes are in the order of numbers.
+constexpr size_t kObjectBytes = sizeof(uint64_t);
+constexpr size_t kKeyBytes = kObjectBytes + sizeof(uint32_t);
+constexpr uint64_t kSegmentMax = UINT64_MAX / kObjectsPerSegment - 1;  // the next one has a first object too
+
+// Chunks that are read at once. More of them would cost memory that is new to the process in each call.
+constexpr size_t kReadBatch = 4;
+
+using Key = std::array<char, kKeyBytes>;
+
+Key chunk_key(uint64_t object, uint32_t chunk) {
+  Key key;
+  for (size_t i = 0; i < kObjectBytes; ++i) key[i] = static_cast<char>(object >> (8 * (kObjectBytes - 1 - i)));
+  for (size_t i = kObjectBytes; i < kKeyBytes; ++i) key[i] = static_cast<char>(chunk >> (8 * (kKeyBytes - 1 - i)));
+  return key;
+}
+
+// The first key of a segment, which is also the end of the one before.
+Key segment_key(uint64_t segment) { return chunk_key(segment * kObjectsPerSegment, 0); }
+
+rocksdb::Slice slice(const Key& key) { return rocksdb::Slice(key.data(), key.size()); }
+
+uint64_t segment_of_key(const rocksdb::Slice& key) {
+  uint64_t object = 0;
+  for (size_t i = 0; i < kObjectBytes; ++i) object = object << 8 | static_cast<uint8_t>(key[i]);
+  return segment_of(ObjectNumber(object));
+}
+
+std::span<const std::byte> bytes_of(const rocksdb::Slice& value) {
+  return std::as_bytes(std::span(value.data(), value.size()));
+}
+
+class RocksDbRecordTable final : public RecordTable {
+ public:
+  explicit RocksDbRecordTable(std::shared_ptr<RocksDbDatabase> database) : database_(std::move(database)) {}
+
+  Result<std::optional<std::string>> get(const std::string& key) const override {
+    std::string value;
+    const rocksdb::Status status = database_->db().Get(rocksdb::ReadOptions(), database_->records(), key, &value);
+    if (status.IsNotFound()) return std::optional<std::string>();
+    TRY_STATUS(rocksdb_status(status, fmt::format("read a record of the store at '{}'", database_->directory())));
+    return std::optional<std::string>(std::move(value));
+  }
+
+  Status write(std::span<const RecordChange> changes, bool durable) override {
+    rocksdb::WriteBatch batch;
+    const std::string what = fmt::format("write records of the store at '{}'", database_->directory());
+    for (const RecordChange& change : changes)
+      TRY_STATUS(rocksdb_status(change.value ? batch.Put(database_->records(), change.key, *change.value)
+                                             : batch.Delete(database_->records(), change.key),
+                                what));
+    rocksdb::WriteOptions options;
+    options.sync = durable;
+    return database_->change(what, [&] { return database_->db().Write(options, &batch); });
+  }
+
+  Status scan(const std::string& prefix,
+              const std::function<bool(std::string_view key, std::string_view value)>& visit) const override {
+    const std::unique_ptr<rocksdb::Iterator> at(
+        database_->db().NewIterator(rocksdb::ReadOptions(), database_->records()));
+    for (at->Seek(prefix); at->Valid() && at->key().starts_with(prefix); at->Next())
+      if (!visit(at->key().ToStringView(), at->value().ToStringView())) break;
+    return rocksdb_status(at->status(), fmt::format("read records of the store at '{}'", database_->directory()));
+  }
+
+ private:
+  const std::shared_ptr<RocksDbDatabase> database_;
+};
+
+// The file is made with the first chunk: RocksDB knows no file without keys.
+class RocksDbSegmentWriter final : public SegmentWriter {
+ public:
+  RocksDbSegmentWriter(std::shared_ptr<RocksDbDatabase> database, uint64_t segment)
+      : database_(std::move(database)), segment_(segment), path_(database_->incoming_path(segment)) {}
+
+  // Of a segment that was added, the table has the file under another name.
+  ~RocksDbSegmentWriter() override {
+    if (writer_ == nullptr) return;
+    writer_.reset();
+    database_->env().DeleteFile(path_).PermitUncheckedError();
+  }
+
+  Status append(ObjectNumber object, uint32_t chunk, std::span<const std::byte> bytes) override {
+    CHECK(!finished_ && segment_of(object) == segment_);
+    const Key key = chunk_key(object.value(), chunk);
+    CHECK(writer_ == nullptr || slice(last_).compare(slice(key)) < 0);
+    if (writer_ == nullptr) {
+      writer_ = std::make_unique<rocksdb::SstFileWriter>(database_->incoming_env_options(),
+                                                         database_->incoming_options(), database_->chunks());
+      status_ = rocksdb_status(writer_->Open(path_), fmt::format("create '{}'", path_));
+    }
+    if (!status_.ok()) return status_;
+    last_ = key;
+    const rocksdb::Slice value(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    status_ = rocksdb_status(writer_->Put(slice(key), value), fmt::format("write '{}'", path_));
+    if (status_.ok()) bytes_ += bytes.size();
+    return status_;
+  }
+
+  uint64_t bytes() const override { return bytes_; }
+
+  Status finish() override {
+    CHECK(!finished_);
+    if (writer_ == nullptr || !status_.ok()) {
+      finished_ = status_.ok();
+      return status_;
+    }
+    status_ = rocksdb_status(writer_->Finish(), fmt::format("finish '{}'", path_));
+    finished_ = status_.ok();
+    return status_;
+  }
+
+  bool is_finished() const { return finished_; }
+  bool is_empty() const { return writer_ == nullptr; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::shared_ptr<RocksDbDatabase> database_;
+  const uint64_t segment_;
+  const std::string path_;
+  std::unique_ptr<rocksdb::SstFileWriter> writer_;
+  Key last_ = {};
+  uint64_t bytes_ = 0;
+  bool finished_ = false;
+  Status status_;  // of the first call that failed; later ones fail alike
+};
+
+class RocksDbChunkTable final : public ChunkTable {
+ public:
+  explicit RocksDbChunkTable(std::shared_ptr<RocksDbDatabase> database) : database_(std::move(database)) {}
+
+  Result<std::unique_ptr<SegmentWriter>> new_segment(uint64_t segment) override {
+    CHECK(segment <= kSegmentMax);
+    return std::unique_ptr<SegmentWriter>(std::make_unique<RocksDbSegmentWriter>(database_, segment));
+  }
+
+  Status add(std::vector<std::unique_ptr<SegmentWriter>> segments) override;
+  Status read(std::span<const ChunkName> names, const Take& take) const override;
+  Status remove(std::span<const uint64_t> segments) override;
+  Result<std::vector<uint64_t>> segments() const override;
+
+ private:
+  // Segments that a file of the table may hold chunks of: first to last.
+  struct FileSegments {
+    uint64_t first = 0;
+    uint64_t last = 0;
+  };
+  Result<std::vector<FileSegments>> files() const;
+
+  const std::shared_ptr<RocksDbDatabase> database_;
+};
+
+// RocksDB makes a second link to each file in its directory, syncs file and directory, and then writes all of them down
+// in one record of its list of files, which it syncs too.
+Status RocksDbChunkTable::add(std::vector<std::unique_ptr<SegmentWriter>> segments) {
+  std::vector<std::string> paths;
+  for (const std::unique_ptr<SegmentWriter>& segment : segments) {
+    const auto* writer = dynamic_cast<const RocksDbSegmentWriter*>(segment.get());
+    CHECK(writer != nullptr && writer->is_finished());
+    if (!writer->is_empty()) paths.push_back(writer->path());
+  }
+  if (paths.empty()) return Status();
+  rocksdb::IngestExternalFileOptions options;
+  options.move_files = true;
+  options.failed_move_fall_back_to_copy = false;
+  options.write_global_seqno = false;  // the files stay as they are
+  return database_->change(fmt::format("add segments to the store at '{}'", database_->directory()),
+                           [&] { return database_->db().IngestExternalFile(database_->chunks(), paths, options); });
+}
+
+Status RocksDbChunkTable::read(std::span<const ChunkName> names, const Take& take) const {
+  rocksdb::ReadOptions options;
+  options.fill_cache = false;
+  // Checksums of blocks are verified although the caller has its own: RocksDB would take damaged bytes for lengths.
+  options.verify_checksums = true;
+  std::array<Key, kReadBatch> keys;
+  std::array<rocksdb::Slice, kReadBatch> slices;
+  std::array<rocksdb::PinnableSlice, kReadBatch> values;
+  std::array<rocksdb::Status, kReadBatch> statuses;
+  for (size_t begin = 0; begin < names.size(); begin += kReadBatch) {
+    const std::span<const ChunkName> batch = names.subspan(begin, std::min(kReadBatch, names.size() - begin));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      keys[i] = chunk_key(batch[i].object.value(), batch[i].chunk);
+      slices[i] = slice(keys[i]);
+      values[i].Reset();
+    }
+    database_->db().MultiGet(options, database_->chunks(), batch.size(), slices.data(), values.data(), statuses.data());
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const bool found = !statuses[i].IsNotFound();
+      if (found && !statuses[i].ok())
+        return rocksdb_status(statuses[i],
+                              fmt::format("read chunk {} of object {} in the store at '{}'", batch[i].chunk,
+                                          batch[i].object.value(), database_->directory()));
+      TRY_STATUS(take(begin + i, found, found ? bytes_of(values[i]) : std::span<const std::byte>()));
+    }
+  }
+  return Status();
+}
+
+Status RocksDbChunkTable::remove(std::span<const uint64_t> segments) {
+  if (segments.empty()) return Status();
+  std::vector<Key> bounds;  // begin and end of each
+  for (const uint64_t segment : segments) {
+    CHECK(segment <= kSegmentMax);
+    bounds.push_back(segment_key(segment));
+    bounds.push_back(segment_key(segment + 1));
+  }
+  std::vector<rocksdb::Slice> slices;
+  for (const Key& key : bounds) slices.push_back(slice(key));
+  std::vector<rocksdb::RangePtr> ranges;
+  for (size_t i = 0; i < slices.size(); i += 2) ranges.emplace_back(&slices[i], &slices[i + 1]);
+  const std::string what = fmt::format("remove segments of the store at '{}'", database_->directory());
+  TRY_STATUS(database_->change(what, [&] {
+    return rocksdb::DeleteFilesInRanges(&database_->db(), database_->chunks(), ranges.data(), ranges.size(), false);
+  }));
+
+  // A file that a tool of RocksDB made of several segments stays as long as one of them does.
+  TRY(const std::vector<FileSegments> left, files());
+  rocksdb::WriteBatch batch;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const bool is_left = std::any_of(left.begin(), left.end(), [segment = segments[i]](const FileSegments& file) {
+      return file.first <= segment && segment <= file.last;
+    });
+    if (is_left)
+      TRY_STATUS(rocksdb_status(batch.DeleteRange(database_->chunks(), slices[2 * i], slices[2 * i + 1]), what));
+  }
+  if (batch.Count() == 0) return Status();
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return database_->change(what, [&] { return database_->db().Write(options, &batch); });
+}
+
+Result<std::vector<RocksDbChunkTable::FileSegments>> RocksDbChunkTable::files() const {
+  rocksdb::ColumnFamilyMetaData metadata;
+  database_->db().GetColumnFamilyMetaData(database_->chunks(), &metadata);
+  std::vector<FileSegments> files;
+  for (const rocksdb::LevelMetaData& level : metadata.levels)
+    for (const rocksdb::SstFileMetaData& file : level.files) {
+      if (file.smallestkey.size() != kKeyBytes || file.largestkey.size() != kKeyBytes)
+        return Status(Code::kDataLoss,
+                      fmt::format("'{}/{}' is no file of chunks", file.directory, file.relative_filename));
+      files.push_back({segment_of_key(file.smallestkey), segment_of_key(file.largestkey)});
+    }
+  return files;
+}
+
+Result<std::vector<uint64_t>> RocksDbChunkTable::segments() const {
+  TRY(const std::vector<FileSegments> all, files());
+  rocksdb::ReadOptions options;
+  options.fill_cache = false;
+  std::vector<uint64_t> found;
+  for (const FileSegments& file : all) {
+    if (file.first == file.last) {
+      found.push_back(file.first);
+      continue;
+    }
+    const std::unique_ptr<rocksdb::Iterator> at(database_->db().NewIterator(options, database_->chunks()));
+    for (at->Seek(slice(segment_key(file.first))); at->Valid(); at->Seek(slice(segment_key(found.back() + 1)))) {
+      const uint64_t segment = segment_of_key(at->key());
+      if (segment > file.last) break;
+      found.push_back(segment);
+    }
+    TRY_STATUS(rocksdb_status(at->status(), fmt::format("list segments of the store at '{}'", database_->directory())));
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+}  // namespace
+
+Result<RocksDbTables> open_rocksdb_tables(const RocksDbOptions& options) {
+  TRY(const std::shared_ptr<RocksDbDatabase> database, RocksDbDatabase::open(options));
+  RocksDbTables tables;
+  tables.records = std::make_unique<RocksDbRecordTable>(database);
+  tables.chunks = std::make_unique<RocksDbChunkTable>(database);
+  return tables;
+}
+
+}  // namespace crossdock

@@ -1,0 +1,224 @@
+// Opening, listing, checking: what people and tools ask of a store besides the calls of the port.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/store/store_state.h"
+#include "base/bytes.h"
+#include "base/checked.h"
+#include "model/wire/documents.h"
+
+namespace crossdock {
+namespace {
+
+// Calls take(record) for each record of a kind.
+template <class Record, class Take>
+Status read_records(const RecordTable& records, std::string_view prefix, Take take) {
+  Status status;
+  TRY_STATUS(records.scan(std::string(prefix), [&](std::string_view key, std::string_view value) {
+    Result<Record> record = decode<Record>(key, value);
+    status = record.ok() ? take(std::move(record).value()) : record.status();
+    return status.ok();
+  }));
+  return status;
+}
+
+Status check_format(RecordTable& records) {
+  TRY(const std::optional<std::string> written, records.get(std::string(kFormatKey)));
+  if (!written) {
+    ByteWriter out;
+    out.u64(kStoreFormat);
+    const RecordChange change{std::string(kFormatKey), std::move(out).take()};
+    return records.write(std::span(&change, 1), true);
+  }
+  ByteReader in(*written);
+  const uint64_t format = in.u64();
+  if (in.at_end() && format == kStoreFormat) return Status();
+  return Status(Code::kInvalidArgument,
+                fmt::format("the store has format {}, this program knows format {}", format, kStoreFormat));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> records,
+                                                   std::unique_ptr<ChunkTable> chunks, StoreOptions options) {
+  if (options.chunk_bytes == 0) return Status(Code::kInvalidArgument, "chunks of 0 bytes");
+  auto made = std::make_unique<State>(std::move(records), std::move(chunks), std::move(options));
+  State& state = *made;
+  TRY_STATUS(check_format(*state.records));
+  state.crash_point("recovery-begin");
+  const TimePoint now = state.now();
+  TRY_STATUS(read_records<PublicationRecord>(*state.records, kPublicationPrefix, [&](PublicationRecord record) {
+    state.last_sequence = std::max(state.last_sequence, record.sequence);
+    for (const uint64_t segment : record.segments) state.last_segment = std::max(state.last_segment, segment);
+    uint64_t& bytes = state.published_bytes[record.tenant];
+    bytes = saturating_add(bytes, record.bytes);
+    if (record.snapshot && !record.removed) state.snapshots[*record.snapshot] = record.sequence;
+    state.publications[record.sequence] = std::move(record);
+    return Status();
+  }));
+  TRY_STATUS(read_records<LeaseRecord>(*state.records, kLeasePrefix, [&](LeaseRecord record) {
+    state.last_lease = std::max(state.last_lease, record.id.value());
+    for (const uint64_t sequence : record.sequences) ++state.lease_counts[sequence];
+    state.leases[record.id] = std::move(record);
+    return Status();
+  }));
+  TRY_STATUS(read_records<TxnRecord>(*state.records, kTxnPrefix, [&](const TxnRecord& record) {
+    const bool is_open = record.state.phase == TxnPhase::kOpen;
+    // How often its uploader was heard since is not recorded; it gets one lease from the last word that is. The bytes
+    // that it has put are gone, which its commit will be told.
+    const TimePoint time = is_open ? record.time + record.target.lease : record.time;
+    state.ledger.restore(record.state, record.target, time);
+    if (is_open) state.uploads[record.state.txn];
+    if (record.state.sequence) state.last_sequence = std::max(state.last_sequence, *record.state.sequence);
+    return Status();
+  }));
+  TRY(const std::vector<uint64_t> segments, state.chunks->segments());
+  for (const uint64_t segment : segments) state.last_segment = std::max(state.last_segment, segment);
+  std::unique_lock lock(state.mutex);
+  for (const TxnId& txn : state.ledger.silent(now)) TRY_STATUS(state.abort(txn, "its uploader fell silent").status());
+  state.crash_point("recovery-aborted");
+  TRY_STATUS(state.collect(lock).status());
+  state.crash_point("recovery-dropped");
+  lock.unlock();
+  return std::unique_ptr<StoreCore>(new StoreCore(std::move(made)));
+}
+
+Result<std::vector<PublicationInfo>> StoreCore::list() const {
+  const State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  std::vector<PublicationInfo> infos;
+  for (const auto& [sequence, record] : state.publications) {
+    PublicationInfo info;
+    info.sequence = sequence;
+    info.snapshot = record.snapshot;
+    info.tenant = record.tenant;
+    info.object_count = record.object_count;
+    info.bytes = record.bytes;
+    info.created = record.created;
+    info.expires = record.expires;
+    info.removed = record.removed;
+    info.pins.assign(record.pins.begin(), record.pins.end());
+    if (const auto leases = state.lease_counts.find(sequence); leases != state.lease_counts.end())
+      info.lease_count = leases->second;
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+Result<std::shared_ptr<const Valid<StoreManifest>>> StoreCore::manifest(const SnapshotId& snapshot) const {
+  // By a lease that ends at once: the look-up knows how manifests are read.
+  auto& self = const_cast<StoreCore&>(*this);
+  TRY(const Found found, self.lookup(Lookup{snapshot, LeaseRequest{"manifest", Duration::from_s(60)}}));
+  TRY_STATUS(self.release(found.lease));
+  return found.manifest;
+}
+
+Result<StoreStats> StoreCore::stats() const {
+  const State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  StoreStats stats;
+  for (const auto& [sequence, record] : state.publications) {
+    if (record.removed) {
+      ++stats.removed;
+      stats.removed_bytes = saturating_add(stats.removed_bytes, record.bytes);
+      continue;
+    }
+    ++(record.snapshot ? stats.snapshots : stats.page_publications);
+    stats.objects += record.object_count;
+    stats.bytes = saturating_add(stats.bytes, record.bytes);
+    stats.pins += record.pins.size();
+  }
+  stats.open_transactions = state.ledger.open_count();
+  stats.leases = state.leases.size();
+  TRY(const std::vector<uint64_t> segments, state.chunks->segments());
+  stats.segments = segments.size();
+  return stats;
+}
+
+Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64_t)>& progress) const {
+  const State& state = *state_;
+  auto& self = const_cast<StoreCore&>(*this);
+  VerifyReport report;
+  std::map<uint64_t, std::vector<FoundObject>> objects;
+  std::vector<LeaseId> leases;
+  TRY(const std::vector<PublicationInfo> infos, list());
+  uint64_t all_bytes = 0;
+  for (const PublicationInfo& info : infos) {
+    if (info.removed) continue;
+    ++report.publications;
+    if (info.snapshot) {
+      const Result<Found> found =
+          self.lookup(Lookup{*info.snapshot, LeaseRequest{"verify", Duration::from_s(86400)}});
+      if (!found.ok()) {
+        if (found.status().code() == Code::kNotFound) continue;  // removed or expired meanwhile
+        return found.status();
+      }
+      leases.push_back(found.value().lease);
+      objects[info.sequence] = found.value().objects;
+    }
+  }
+  TRY_STATUS(read_records<PageRecord>(*state.records, kPagePrefix, [&](PageRecord record) {
+    objects[record.sequence].push_back(std::move(record.object));
+    return Status();
+  }));
+  for (const auto& [sequence, list] : objects)
+    for (const FoundObject& object : list) all_bytes = saturating_add(all_bytes, object.object.bytes);
+  Status ended;
+  uint64_t seen_bytes = 0;
+  for (const auto& [sequence, list] : objects)
+    for (const FoundObject& object : list) {
+      ++report.objects;
+      for (uint64_t chunk = 0; chunk < object.object.chunk_crc32c.size(); ++chunk) {
+        GetReport read;
+        const Status status = state.read_chunks(
+            object, std::span(&chunk, 1), [](uint64_t, std::span<const std::byte>) {}, read);
+        ++report.chunks;
+        const Range bytes(chunk * object.object.chunk_bytes,
+                          std::min((chunk + 1) * object.object.chunk_bytes, object.object.bytes));
+        report.bytes += bytes.size();
+        if (!status.ok()) report.damaged.push_back({sequence, object.object.id.text(), chunk, bytes, status.message()});
+        seen_bytes += bytes.size();
+        if (progress && !progress(seen_bytes, all_bytes)) ended = Status(Code::kCancelled, "the check was ended early");
+        if (!ended.ok()) break;
+      }
+      if (!ended.ok()) break;
+    }
+  for (const LeaseId lease : leases) TRY_STATUS(self.release(lease));
+  TRY_STATUS(ended);
+  return report;
+}
+
+Result<LayoutCatalog> StoreCore::catalog(const PageDomain& domain) const {
+  LayoutCatalog catalog(domain);
+  const std::string key = fmt::format("{}{}", kCatalogPrefix, digest(domain).hex());
+  TRY(const std::optional<std::string> text, state_->records->get(key));
+  if (!text) return catalog;
+  ByteReader in(*text);
+  for (uint64_t left = in.count(8); left > 0; --left) {
+    Faults faults(fmt::format("a layout of the catalog '{}'", key));
+    const std::optional<Valid<StoreLayout>> layout = read_document<StoreLayout>(in.text(), JsonLimits(), faults);
+    if (!layout) return Status(Code::kDataLoss, faults.to_status().message());
+    TRY(catalog, catalog.with_layout(*layout, catalog.revision()));
+  }
+  if (!in.at_end()) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is damaged", key));
+  return catalog;
+}
+
+Result<LayoutCatalog> StoreCore::register_layout(const PageDomain& domain, const Valid<StoreLayout>& layout,
+                                                 uint64_t expected_revision) {
+  const std::lock_guard lock(state_->mutex);
+  TRY(const LayoutCatalog current, catalog(domain));
+  if (current.revision() != expected_revision)
+    return Status(Code::kConflict, fmt::format("the catalog is at revision {}, not {}", current.revision(),
+                                               expected_revision));
+  TRY(LayoutCatalog changed, current.with_layout(layout, expected_revision));
+  ByteWriter out;
+  out.u64(changed.layouts().size());
+  for (const CatalogedLayout& each : changed.layouts()) out.text(to_json(each.layout));
+  TRY_STATUS(state_->write({{fmt::format("{}{}", kCatalogPrefix, digest(domain).hex()), std::move(out).take()}}, true));
+  return changed;
+}
+
+}  // namespace crossdock

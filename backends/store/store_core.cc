@@ -1,0 +1,507 @@
+#include "backends/store/store_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "backends/store/store_state.h"
+#include "base/checked.h"
+#include "model/wire/documents.h"
+
+namespace crossdock {
+namespace {
+
+JsonLimits manifest_limits() {
+  JsonLimits limits;
+  limits.bytes_max = uint64_t{1} << 32;
+  limits.values_max = uint32_t{1} << 28;
+  return limits;
+}
+
+Status no_snapshot(const SnapshotId& snapshot) {
+  return Status(Code::kNotFound, fmt::format("snapshot {} is not stored", snapshot.hex()));
+}
+
+Status no_publication(uint64_t sequence) {
+  return Status(Code::kNotFound, fmt::format("there is no publication {}", sequence));
+}
+
+Status check_name(std::string_view what, const std::string& name) {
+  if (!name.empty() && name.size() <= kNameBytesMax) return Status();
+  return Status(Code::kInvalidArgument, fmt::format("{} has {} bytes, not 1 to {}", what, name.size(), kNameBytesMax));
+}
+
+}  // namespace
+
+const std::vector<std::string_view> kCrashPoints = {
+    "begin-recorded",    "put-object-written", "commit-before-data", "commit-after-data", "commit-published",
+    "abort-recorded",    "remove-recorded",    "drop-after-data",    "gc-begin",          "gc-orphans-dropped",
+    "recovery-begin",    "recovery-aborted",   "recovery-dropped",
+};
+
+StoreCore::State::State(std::unique_ptr<RecordTable> record_table, std::unique_ptr<ChunkTable> chunk_table,
+                        StoreOptions store_options)
+    : options(std::move(store_options)),
+      records(std::move(record_table)),
+      chunks(std::move(chunk_table)),
+      staging(std::max<uint64_t>(options.staging_bytes, options.chunk_bytes)),
+      ledger(options.ledger) {}
+
+TimePoint StoreCore::State::now() const {
+  if (options.clock) return options.clock();
+  return TimePoint::from_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::system_clock::now().time_since_epoch())
+                                .count());
+}
+
+bool StoreCore::State::is_leased(uint64_t sequence) const {
+  const auto found = lease_counts.find(sequence);
+  return found != lease_counts.end() && found->second > 0;
+}
+
+uint64_t StoreCore::State::tenant_bytes(const std::string& tenant) const {
+  const auto found = published_bytes.find(tenant);
+  return saturating_add(found == published_bytes.end() ? 0 : found->second, ledger.open_bytes(tenant));
+}
+
+StoreCore::StoreCore(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+StoreCore::~StoreCore() = default;
+
+Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) {
+  State& state = *state_;
+  TRY_STATUS(check_name("the transaction's name", txn.text()));
+  TRY_STATUS(check_name("the tenant's name", target.tenant));
+  const std::lock_guard lock(state.mutex);
+  const bool is_known = state.ledger.target(txn) != nullptr;
+  if (!is_known && target.snapshot) {
+    const auto published = state.snapshots.find(*target.snapshot);
+    if (published != state.snapshots.end())
+      return Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
+                                                 target.snapshot->hex(), published->second));
+  }
+  TRY(const TxnState begun, state.ledger.begin(txn, target, state.now()));
+  if (is_known || begun.phase != TxnPhase::kOpen) return begun;
+  const Status written = state.write({{txn_key(txn), encode(TxnRecord{begun, target, state.now()})}}, false);
+  if (!written.ok()) {
+    // Nothing was put yet; the uploader may begin again, under another name.
+    CHECK(state.ledger.abort(txn, "its begin could not be recorded", state.now()).ok());
+    return written;
+  }
+  state.uploads[txn];
+  state.crash_point("begin-recorded");
+  return begun;
+}
+
+// What the records of a publication will be.
+struct PublicationChanges {
+  PublicationRecord record;
+  std::vector<RecordChange> changes;
+};
+
+namespace {
+
+Result<std::vector<ObjectNumber>> numbers_of(const Valid<StoreManifest>& manifest, const Upload& upload) {
+  std::vector<ObjectNumber> numbers;
+  for (const StoredObject& object : manifest->objects) {
+    const auto found = upload.objects.find(object.id);
+    if (found == upload.objects.end())
+      return Status(Code::kNotFound, fmt::format("object '{}' was not put", object.id.text()));
+    numbers.push_back(found->second);
+  }
+  return numbers;
+}
+
+uint64_t bytes_of(const std::vector<StoredObject>& objects) {
+  uint64_t bytes = 0;
+  for (const StoredObject& object : objects) bytes = saturating_add(bytes, object.bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publication) {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  TRY(const TxnState started, state.ledger.start_commit(txn, publication, state.now()));
+  if (started.phase != TxnPhase::kOpen) return started;
+  const auto failed = [&](Status status) {
+    state.ledger.commit_failed(txn);
+    state.changed.notify_all();
+    return status;
+  };
+  const UploadTarget target = *state.ledger.target(txn);
+  if (target.snapshot && state.snapshots.contains(*target.snapshot))
+    return failed(Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
+                                                      target.snapshot->hex(), state.snapshots.at(*target.snapshot))));
+  if (publication.ttl && publication.ttl->ns() <= 0)
+    return failed(Status(Code::kInvalidArgument, "a time to live is not above zero"));
+  const auto* manifest = std::get_if<std::shared_ptr<const Valid<StoreManifest>>>(&publication.content);
+  if (manifest != nullptr && digest_of_part((**manifest)->snapshot) != *target.snapshot)
+    return failed(Status(Code::kInvalidArgument, fmt::format("the manifest is of another snapshot than {}",
+                                                             target.snapshot->hex())));
+  Upload& upload = state.uploads[txn];
+
+  // Data first. Nobody else touches the upload's segments: no put is under way, and none is taken any more.
+  if (!upload.added) {
+    std::vector<std::unique_ptr<UploadSegment>> segments = std::move(upload.segments);
+    upload.segments.clear();
+    lock.unlock();
+    state.crash_point("commit-before-data");
+    Status status;
+    std::vector<std::unique_ptr<SegmentWriter>> writers;
+    for (const std::unique_ptr<UploadSegment>& segment : segments) {
+      if (!segment->finished && status.ok()) status = segment->writer->finish();
+      writers.push_back(std::move(segment->writer));
+    }
+    if (status.ok()) status = state.chunks->add(std::move(writers));
+    state.crash_point("commit-after-data");
+    lock.lock();
+    if (!status.ok()) {
+      for (const auto& [object, number] : upload.objects) state.ledger.object_lost(txn, object);
+      upload.objects.clear();
+      return failed(status);
+    }
+    upload.added = true;
+  }
+
+  // Then one atomic, durable write that makes it visible.
+  if (!upload.sequence) upload.sequence = ++state.last_sequence;
+  PublicationRecord record;
+  record.sequence = *upload.sequence;
+  record.txn = txn;
+  record.snapshot = target.snapshot;
+  record.tenant = target.tenant;
+  record.created = state.now();
+  if (publication.ttl) record.expires = record.created + *publication.ttl;
+  record.segments.assign(upload.numbers.begin(), upload.numbers.end());
+  ObjectsRecord objects;
+  std::vector<RecordChange> changes;
+  if (manifest != nullptr) {
+    Result<std::vector<ObjectNumber>> numbers = numbers_of(**manifest, upload);
+    if (!numbers.ok()) return failed(numbers.status());
+    objects.numbers = std::move(numbers).value();
+    record.object_count = objects.numbers.size();
+    record.bytes = bytes_of((**manifest)->objects);
+    changes.push_back({snapshot_key(*target.snapshot), fmt::format("{}", record.sequence)});
+    changes.push_back({numbered_key(kManifestPrefix, record.sequence), to_json(**manifest)});
+  } else {
+    for (const PageEntry& entry : std::get<std::vector<PageEntry>>(publication.content)) {
+      const std::string key = page_key(entry.key);
+      record.bytes = saturating_add(record.bytes, entry.object.bytes);
+      ++record.object_count;
+      const Result<std::optional<std::string>> known = state.records->get(key);
+      if (!known.ok()) return failed(known.status());
+      if (known.value()) continue;  // there already
+      objects.page_keys.push_back(key);
+      changes.push_back(
+          {key, encode(PageRecord{record.sequence, FoundObject{entry.object, upload.objects.at(entry.object.id)}})});
+    }
+  }
+  changes.push_back({numbered_key(kObjectsPrefix, record.sequence), encode(objects)});
+  changes.push_back({numbered_key(kPublicationPrefix, record.sequence), encode(record)});
+  TxnRecord closed{started, target, record.created};
+  closed.state.phase = TxnPhase::kCommitted;
+  closed.state.sequence = record.sequence;
+  changes.push_back({txn_key(txn), encode(closed)});
+  if (const Status written = state.write(std::move(changes), true); !written.ok())
+    return failed(Status(Code::kOutcomeUnknown, fmt::format("publication {} may have been written: {}",
+                                                            record.sequence, written.message())));
+  state.crash_point("commit-published");
+  if (record.snapshot) state.snapshots[*record.snapshot] = record.sequence;
+  uint64_t& tenant_bytes = state.published_bytes[record.tenant];
+  tenant_bytes = saturating_add(tenant_bytes, record.bytes);
+  const TxnState committed = state.ledger.committed(txn, record.sequence, record.created);
+  state.publications[record.sequence] = std::move(record);
+  state.uploads.erase(txn);
+  state.changed.notify_all();
+  return committed;
+}
+
+Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& reason) {
+  TRY(const TxnState ended, ledger.abort(txn, reason, now()));
+  if (ended.phase != TxnPhase::kAborted) return ended;
+  std::vector<RecordChange> changes;
+  std::vector<uint64_t> garbage;
+  const auto upload = uploads.find(txn);
+  if (upload != uploads.end()) {
+    if (const std::optional<uint64_t> sequence = upload->second.sequence) {
+      // Its publication may have been written although the store was told otherwise.
+      const UploadTarget* target = ledger.target(txn);
+      changes.push_back({numbered_key(kPublicationPrefix, *sequence), std::nullopt});
+      changes.push_back({numbered_key(kManifestPrefix, *sequence), std::nullopt});
+      TRY(const std::optional<std::string> objects, records->get(numbered_key(kObjectsPrefix, *sequence)));
+      if (objects) {
+        TRY(const ObjectsRecord written, decode<ObjectsRecord>(kObjectsPrefix, *objects));
+        for (const std::string& key : written.page_keys) changes.push_back({key, std::nullopt});
+      }
+      changes.push_back({numbered_key(kObjectsPrefix, *sequence), std::nullopt});
+      if (target->snapshot) changes.push_back({snapshot_key(*target->snapshot), std::nullopt});
+    }
+    if (upload->second.added) garbage.assign(upload->second.numbers.begin(), upload->second.numbers.end());
+    for (const auto& [object, assembly] : upload->second.assemblies) assembly_bytes -= assembly->charged;
+    uploads.erase(upload);
+  }
+  const UploadTarget* target = ledger.target(txn);
+  changes.push_back({txn_key(txn), encode(TxnRecord{ended, *target, now()})});
+  const Status written = write(std::move(changes), true);
+  if (!written.ok())
+    return Status(Code::kOutcomeUnknown, fmt::format("the abort of '{}' may not be recorded: {}", txn.text(),
+                                                     written.message()));
+  crash_point("abort-recorded");
+  if (!garbage.empty()) TRY_STATUS(chunks->remove(garbage));
+  return ended;
+}
+
+Result<TxnState> StoreCore::abort(const TxnId& txn) {
+  State& state = *state_;
+  TRY_STATUS(check_name("the transaction's name", txn.text()));
+  const std::lock_guard lock(state.mutex);
+  return state.abort(txn, "by its uploader");
+}
+
+Result<Found> StoreCore::lookup(const Lookup& lookup) {
+  State& state = *state_;
+  TRY_STATUS(check_name("the lease holder's name", lookup.lease.holder));
+  const std::lock_guard lock(state.mutex);
+  if (state.leases.size() >= state.options.lease_count_max)
+    return Status(Code::kUnavailable, fmt::format("{} leases are held, which is the limit", state.leases.size()));
+  Found found;
+  LeaseRecord lease;
+  std::set<uint64_t> sequences;
+  const TimePoint now = state.now();
+  const auto is_live = [&](const PublicationRecord& record) {
+    return !record.removed && (!record.expires || *record.expires > now || !record.pins.empty());
+  };
+  if (const SnapshotId* snapshot = std::get_if<SnapshotId>(&lookup.key)) {
+    TRY(PublicationRecord* const record, state.find(*snapshot));
+    if (!is_live(*record)) return no_snapshot(*snapshot);
+    if (const auto* cached = state.manifests.find(record->sequence)) {
+      found.manifest = *cached;
+    } else {
+      const std::string key = numbered_key(kManifestPrefix, record->sequence);
+      TRY(const std::optional<std::string> text, state.records->get(key));
+      if (!text) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is missing", key));
+      Faults faults(fmt::format("the manifest of publication {}", record->sequence));
+      std::optional<Valid<StoreManifest>> read = read_document<StoreManifest>(*text, manifest_limits(), faults);
+      if (!read) return Status(Code::kDataLoss, faults.to_status().message());
+      found.manifest = std::make_shared<const Valid<StoreManifest>>(std::move(*read));
+      state.manifests.put(record->sequence, found.manifest);
+    }
+    const std::string key = numbered_key(kObjectsPrefix, record->sequence);
+    TRY(const std::optional<std::string> text, state.records->get(key));
+    if (!text) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is missing", key));
+    TRY(const ObjectsRecord objects, decode<ObjectsRecord>(key, *text));
+    const std::vector<StoredObject>& stored = (*found.manifest)->objects;
+    if (objects.numbers.size() != stored.size())
+      return Status(Code::kDataLoss, fmt::format("publication {} has {} objects and {} numbers of objects",
+                                                 record->sequence, stored.size(), objects.numbers.size()));
+    for (size_t i = 0; i < stored.size(); ++i) found.objects.push_back(FoundObject{stored[i], objects.numbers[i]});
+    sequences.insert(record->sequence);
+  } else {
+    for (const PageObjectKey& page : std::get<std::vector<PageObjectKey>>(lookup.key)) {
+      const std::string key = page_key(page);
+      TRY(const std::optional<std::string> text, state.records->get(key));
+      if (!text) continue;
+      TRY(PageRecord record, decode<PageRecord>(key, *text));
+      const auto publication = state.publications.find(record.sequence);
+      if (publication == state.publications.end() || !is_live(publication->second)) continue;
+      found.objects.push_back(std::move(record.object));
+      found.pages.push_back(page);
+      sequences.insert(record.sequence);
+    }
+  }
+  lease.id = LeaseId(++state.last_lease);
+  lease.holder = lookup.lease.holder;
+  lease.end = now + lookup.lease.duration;
+  lease.sequences.assign(sequences.begin(), sequences.end());
+  TRY_STATUS(state.write({{numbered_key(kLeasePrefix, lease.id.value()), encode(lease)}}, false));
+  for (const uint64_t sequence : sequences) ++state.lease_counts[sequence];
+  found.lease = lease.id;
+  found.lease_end = lease.end;
+  state.leases[lease.id] = std::move(lease);
+  return found;
+}
+
+Result<PublicationRecord*> StoreCore::State::find(const SnapshotId& snapshot) {
+  const auto found = snapshots.find(snapshot);
+  if (found == snapshots.end()) return no_snapshot(snapshot);
+  return &publications.at(found->second);
+}
+
+Status StoreCore::release(LeaseId lease) {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  const auto found = state.leases.find(lease);
+  if (found == state.leases.end()) return Status();  // released before, or over
+  const std::vector<uint64_t> sequences = found->second.sequences;
+  TRY_STATUS(state.write({{numbered_key(kLeasePrefix, lease.value()), std::nullopt}}, false));
+  state.leases.erase(found);
+  for (const uint64_t sequence : sequences)
+    if (--state.lease_counts[sequence] == 0) state.lease_counts.erase(sequence);
+  for (const uint64_t sequence : sequences) {
+    const auto publication = state.publications.find(sequence);
+    if (publication != state.publications.end() && publication->second.removed && !state.is_leased(sequence))
+      TRY_STATUS(state.drop(sequence, lock));
+  }
+  return Status();
+}
+
+// Not found any more; its data stays until nobody holds a lease.
+Status StoreCore::State::mark_removed(PublicationRecord& publication) {
+  PublicationRecord removed = publication;
+  removed.removed = true;
+  std::vector<RecordChange> changes = {{numbered_key(kPublicationPrefix, removed.sequence), encode(removed)}};
+  if (removed.snapshot) changes.push_back({snapshot_key(*removed.snapshot), std::nullopt});
+  const std::string key = numbered_key(kObjectsPrefix, removed.sequence);
+  TRY(const std::optional<std::string> text, records->get(key));
+  if (text) {
+    TRY(const ObjectsRecord objects, decode<ObjectsRecord>(key, *text));
+    for (const std::string& page : objects.page_keys) changes.push_back({page, std::nullopt});
+  }
+  TRY_STATUS(write(std::move(changes), true));
+  if (removed.snapshot) snapshots.erase(*removed.snapshot);
+  publication.removed = true;
+  return Status();
+}
+
+// Data first, then the records: a crash in between leaves records that say what is to be dropped.
+Status StoreCore::State::drop(uint64_t sequence, std::unique_lock<std::mutex>& lock) {
+  if (!dropping.insert(sequence).second) return Status();
+  const PublicationRecord record = publications.at(sequence);
+  lock.unlock();
+  const Status status = chunks->remove(record.segments);
+  crash_point("drop-after-data");
+  lock.lock();
+  dropping.erase(sequence);
+  TRY_STATUS(status);
+  TRY_STATUS(write({{numbered_key(kPublicationPrefix, sequence), std::nullopt},
+                    {numbered_key(kManifestPrefix, sequence), std::nullopt},
+                    {numbered_key(kObjectsPrefix, sequence), std::nullopt}},
+                   false));
+  uint64_t& bytes = published_bytes[record.tenant];
+  bytes -= std::min(bytes, record.bytes);
+  if (bytes == 0) published_bytes.erase(record.tenant);
+  publications.erase(sequence);
+  return Status();
+}
+
+Status StoreCore::remove(const SnapshotId& snapshot) {
+  State& state = *state_;
+  uint64_t sequence = 0;
+  {
+    const std::lock_guard lock(state.mutex);
+    // An upload that is under way must not bring it back.
+    bool aborted = false;
+    for (const TxnId& txn : state.ledger.uploads_of(snapshot)) {
+      TRY(const TxnState ended, state.abort(txn, "its snapshot was removed"));
+      aborted |= ended.phase == TxnPhase::kAborted;
+    }
+    const Result<PublicationRecord*> found = state.find(snapshot);
+    if (!found.ok()) return aborted ? Status() : found.status();
+    sequence = found.value()->sequence;
+  }
+  return remove_publication(sequence);
+}
+
+Status StoreCore::remove_publication(uint64_t sequence) {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  const auto found = state.publications.find(sequence);
+  if (found == state.publications.end() || found->second.removed) return no_publication(sequence);
+  if (!found->second.pins.empty())
+    return Status(Code::kConflict, fmt::format("publication {} is pinned by '{}'", sequence,
+                                               fmt::join(found->second.pins, "', '")));
+  TRY_STATUS(state.mark_removed(found->second));
+  state.crash_point("remove-recorded");
+  if (state.is_leased(sequence)) return Status();
+  return state.drop(sequence, lock);
+}
+
+Status StoreCore::pin(uint64_t sequence, const std::string& holder) {
+  State& state = *state_;
+  TRY_STATUS(check_name("the pin's holder", holder));
+  const std::lock_guard lock(state.mutex);
+  const auto found = state.publications.find(sequence);
+  if (found == state.publications.end() || found->second.removed) return no_publication(sequence);
+  PublicationRecord pinned = found->second;
+  pinned.pins.insert(holder);
+  TRY_STATUS(state.write({{numbered_key(kPublicationPrefix, sequence), encode(pinned)}}, true));
+  found->second = std::move(pinned);
+  return Status();
+}
+
+Status StoreCore::unpin(uint64_t sequence, const std::string& holder) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  const auto found = state.publications.find(sequence);
+  if (found == state.publications.end()) return no_publication(sequence);
+  PublicationRecord unpinned = found->second;
+  if (unpinned.pins.erase(holder) == 0)
+    return Status(Code::kNotFound, fmt::format("publication {} is not pinned by '{}'", sequence, holder));
+  TRY_STATUS(state.write({{numbered_key(kPublicationPrefix, sequence), encode(unpinned)}}, true));
+  found->second = std::move(unpinned);
+  return Status();
+}
+
+Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
+  GcReport report;
+  const TimePoint time = now();
+  for (const TxnId& txn : ledger.silent(time)) {
+    TRY(const TxnState ended, abort(txn, "its uploader fell silent"));
+    report.transactions_aborted += ended.phase == TxnPhase::kAborted ? 1 : 0;
+  }
+  std::vector<RecordChange> forgotten;
+  for (const TxnId& txn : ledger.forget(time)) forgotten.push_back({txn_key(txn), std::nullopt});
+  for (auto lease = leases.begin(); lease != leases.end();) {
+    if (lease->second.end > time) {
+      ++lease;
+      continue;
+    }
+    forgotten.push_back({numbered_key(kLeasePrefix, lease->first.value()), std::nullopt});
+    for (const uint64_t sequence : lease->second.sequences)
+      if (--lease_counts[sequence] == 0) lease_counts.erase(sequence);
+    lease = leases.erase(lease);
+    ++report.leases_ended;
+  }
+  if (!forgotten.empty()) TRY_STATUS(write(std::move(forgotten), false));
+  std::vector<uint64_t> to_drop;
+  for (auto& [sequence, record] : publications) {
+    if (!record.removed && record.expires && *record.expires <= time && record.pins.empty()) {
+      TRY_STATUS(mark_removed(record));
+      ++report.publications_expired;
+    }
+    if (record.removed && !is_leased(sequence)) to_drop.push_back(sequence);
+  }
+  for (const uint64_t sequence : to_drop) {
+    const auto found = publications.find(sequence);
+    if (found == publications.end()) continue;  // another thread was faster
+    const PublicationRecord record = found->second;
+    TRY_STATUS(drop(sequence, lock));
+    ++report.publications_dropped;
+    report.segments_dropped += record.segments.size();
+    report.bytes_dropped = saturating_add(report.bytes_dropped, record.bytes);
+  }
+
+  // Segments that nothing names: of uploads that a crash interrupted.
+  std::set<uint64_t> named;
+  for (const auto& [sequence, record] : publications) named.insert(record.segments.begin(), record.segments.end());
+  for (const auto& [txn, upload] : uploads) named.insert(upload.numbers.begin(), upload.numbers.end());
+  const uint64_t newest = last_segment;
+  TRY(std::vector<uint64_t> orphans, chunks->segments());
+  std::erase_if(orphans, [&](uint64_t segment) { return segment > newest || named.contains(segment); });
+  if (!orphans.empty()) TRY_STATUS(chunks->remove(orphans));
+  report.segments_dropped += orphans.size();
+  crash_point("gc-orphans-dropped");
+  return report;
+}
+
+Result<GcReport> StoreCore::gc() {
+  std::unique_lock lock(state_->mutex);
+  state_->crash_point("gc-begin");
+  return state_->collect(lock);
+}
+
+}  // namespace crossdock

@@ -1,0 +1,139 @@
+// The store: transactions, publications, leases, pins and expiry over a RecordTable and a ChunkTable. It is the same
+// for every backend. docs/store.md says what is written where, and what a crash leaves behind.
+//
+// Bulk data goes into segments that no reader sees; a commit makes them durable, then publishes with one durable, atomic
+// write of records. So a lookup finds all of a snapshot or nothing (I2), and whatever a crash leaves in between is a
+// segment that no record names, which recovery collects (I4).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/store/blocking_store.h"
+#include "backends/store/tables.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "executor/upload_ledger.h"
+#include "planner/layout_catalog.h"
+
+namespace crossdock {
+
+struct StoreOptions {
+  uint32_t chunk_bytes = 256 << 10;               // unit of checksums and of reading
+  uint64_t segment_bytes_max = uint64_t{1} << 28;  // a segment ends after the object that passes it
+  uint64_t staging_bytes = uint64_t{64} << 20;     // of all puts and gets together; at least one chunk each is needed
+  uint64_t assembly_bytes = uint64_t{256} << 20;   // of objects with several writers, until they are complete
+  uint64_t quota_bytes = UINT64_MAX;               // of each tenant: published and being uploaded
+  uint64_t lease_count_max = 65536;
+  LedgerLimits ledger;
+  std::function<TimePoint()> clock;                    // nanoseconds since 1970; empty: the system's
+  std::function<void(std::string_view)> crash_point;   // called at each named point of kCrashPoints; for tests
+};
+
+// Where a crash is different from one a moment before.
+extern const std::vector<std::string_view> kCrashPoints;
+
+struct PublicationInfo {
+  uint64_t sequence = 0;
+  std::optional<SnapshotId> snapshot;  // empty: pages
+  std::string tenant;
+  uint64_t object_count = 0;
+  uint64_t bytes = 0;                 // of its objects
+  TimePoint created;
+  std::optional<TimePoint> expires;
+  bool removed = false;               // not found any more; waits for leases
+  std::vector<std::string> pins;      // who holds it
+  uint64_t lease_count = 0;
+};
+
+struct StoreStats {
+  uint64_t snapshots = 0;
+  uint64_t page_publications = 0;
+  uint64_t objects = 0;
+  uint64_t bytes = 0;            // of the objects of all publications
+  uint64_t removed = 0;          // publications that wait for leases
+  uint64_t removed_bytes = 0;
+  uint64_t open_transactions = 0;
+  uint64_t leases = 0;
+  uint64_t pins = 0;
+  uint64_t segments = 0;         // of bulk data
+  friend bool operator==(const StoreStats&, const StoreStats&) = default;
+};
+
+struct GcReport {
+  uint64_t transactions_aborted = 0;  // whose uploader fell silent
+  uint64_t publications_expired = 0;
+  uint64_t publications_dropped = 0;  // removed ones that nobody reads any more
+  uint64_t segments_dropped = 0;      // with those that no record names
+  uint64_t bytes_dropped = 0;
+  uint64_t leases_ended = 0;
+};
+
+// A chunk that is not what its checksum says.
+struct DamagedChunk {
+  uint64_t sequence = 0;
+  std::string object;
+  uint64_t chunk = 0;
+  Range bytes;  // of the object
+  std::string what;
+};
+
+struct VerifyReport {
+  uint64_t publications = 0;
+  uint64_t objects = 0;
+  uint64_t chunks = 0;
+  uint64_t bytes = 0;
+  std::vector<DamagedChunk> damaged;
+};
+
+class StoreCore : public BlockingStore {
+ public:
+  // Recovers: open transactions whose lease is over are aborted, segments that nothing names are collected, counters
+  // are made anew from the records.
+  static Result<std::unique_ptr<StoreCore>> open(std::unique_ptr<RecordTable> records, std::unique_ptr<ChunkTable> chunks,
+                                                 StoreOptions options);
+  ~StoreCore() override;
+
+  Result<TxnState> begin(const TxnId& txn, const UploadTarget& target) override;
+  Result<PutReceipt> put(const TxnId& txn, const PutStep& step, const MemoryRegistry& memory) override;
+  Result<TxnState> commit(const TxnId& txn, const Publication& publication) override;
+  Result<TxnState> abort(const TxnId& txn) override;
+  Result<Found> lookup(const Lookup& lookup) override;
+  Result<GetReport> get(const GetStep& step, const MemoryRegistry& memory) override;
+  Status release(LeaseId lease) override;
+
+  Result<std::vector<PublicationInfo>> list() const;
+  Result<std::shared_ptr<const Valid<StoreManifest>>> manifest(const SnapshotId& snapshot) const;
+  // Not found any more from now on, whoever holds a lease can finish; uploads of it under way are aborted. kConflict,
+  // naming the holders, when it is pinned; kNotFound.
+  Status remove(const SnapshotId& snapshot);
+  Status remove_publication(uint64_t sequence);
+  // A pin keeps a publication from being removed, expired or evicted until it is taken away.
+  Status pin(uint64_t sequence, const std::string& holder);
+  Status unpin(uint64_t sequence, const std::string& holder);
+  Result<GcReport> gc();
+  Result<StoreStats> stats() const;
+  // Reads every chunk. `progress` gets the bytes read so far and in all; it stops early when that returns false.
+  Result<VerifyReport> verify(const std::function<bool(uint64_t, uint64_t)>& progress) const;
+
+  // The layouts of a domain; without any when none was registered.
+  Result<LayoutCatalog> catalog(const PageDomain& domain) const;
+  // Compare and swap: kConflict when the catalog's revision is not `expected_revision` any more.
+  Result<LayoutCatalog> register_layout(const PageDomain& domain, const Valid<StoreLayout>& layout,
+                                        uint64_t expected_revision);
+
+ private:
+  struct State;
+  explicit StoreCore(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,378 @@
+// Bulk data: objects into segments, and chunks back out of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backends/local/strided_copy.h"
+#include "backends/store/store_state.h"
+#include "base/checked.h"
+#include "base/crc32c.h"
+
+namespace crossdock {
+namespace {
+
+constexpr size_t kChunksAtOnce = 16;  // that one get reads before it hands them out
+
+// The bytes of chunk `chunk` of an object.
+Range chunk_range(uint64_t chunk, uint64_t chunk_bytes, uint64_t object_bytes) {
+  return Range(chunk * chunk_bytes, std::min((chunk + 1) * chunk_bytes, object_bytes));
+}
+
+// Access to each source or target region of some steps.
+Result<std::vector<MemoryRegistry::Access>> access_all(const MemoryRegistry& memory,
+                                                       const std::vector<RegionKey>& keys) {
+  std::vector<MemoryRegistry::Access> accesses;
+  for (const RegionKey& key : keys) {
+    TRY(MemoryRegistry::Access access, memory.access(key));
+    accesses.push_back(std::move(access));
+  }
+  return accesses;
+}
+
+Status check_region(uint64_t offset, uint64_t span, uint64_t region_bytes, const RegionKey& key) {
+  if (span <= region_bytes && offset <= region_bytes - span) return Status();
+  return Status(Code::kInvalidArgument, fmt::format("a step ends at byte {} of region {}, which has {}",
+                                                    saturating_add(offset, span), key.to_text(), region_bytes));
+}
+
+std::string chunk_text(const FoundObject& object, uint64_t chunk) {
+  const Range bytes = chunk_range(chunk, object.object.chunk_bytes, object.object.bytes);
+  return fmt::format("object '{}' bytes [{},{}) (chunk {})", object.object.id.text(), bytes.begin(), bytes.end(), chunk);
+}
+
+}  // namespace
+
+uint64_t Staging::take(uint64_t bytes) {
+  bytes = std::min(bytes, bytes_max_);
+  std::unique_lock lock(mutex_);
+  freed_.wait(lock, [&] { return left_ >= bytes; });
+  left_ -= bytes;
+  most_used_ = std::max(most_used_, bytes_max_ - left_);
+  return bytes;
+}
+
+void Staging::give(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  left_ += bytes;
+  freed_.notify_all();
+}
+
+uint32_t StoreCore::State::zero_crc(uint64_t bytes) const {
+  static constexpr std::array<std::byte, 4096> kZeros = {};
+  uint32_t sum = 0;
+  for (; bytes > kZeros.size(); bytes -= kZeros.size()) sum = crc32c(kZeros, sum);
+  return crc32c(std::span(kZeros).first(bytes), sum);
+}
+
+uint64_t StoreCore::State::next_segment() { return ++last_segment; }
+
+Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnId& txn) {
+  uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = uploads.find(txn);
+    if (found == uploads.end())
+      return Status(Code::kConflict, fmt::format("transaction '{}' was aborted", txn.text()));
+    Upload& upload = found->second;
+    for (auto& segment : upload.segments)
+      if (!segment->finished) {
+        std::unique_ptr<UploadSegment> taken = std::move(segment);
+        std::erase(upload.segments, nullptr);
+        return taken;
+      }
+    number = next_segment();
+    upload.numbers.insert(number);
+  }
+  auto made = std::make_unique<UploadSegment>();
+  made->number = number;
+  TRY(made->writer, chunks->new_segment(number));
+  return made;
+}
+
+// A segment that could not be written takes the objects with it that were written before.
+void StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status) {
+  Status last = status;
+  if (last.ok() && (segment->writer->bytes() >= options.segment_bytes_max ||
+                    segment->object_count == kObjectsPerSegment)) {
+    last = segment->writer->finish();
+    segment->finished = true;
+  }
+  const std::lock_guard lock(mutex);
+  const auto found = uploads.find(txn);
+  if (found == uploads.end()) return;  // aborted meanwhile
+  if (last.ok()) {
+    found->second.segments.push_back(std::move(segment));
+    return;
+  }
+  for (const RegionId& object : segment->objects) {
+    found->second.objects.erase(object);
+    ledger.object_lost(txn, object);
+  }
+}
+
+// fill_chunk(range, buffer): the bytes of this chunk into the zeroed buffer; false when none of the writers has any.
+template <class FillChunk>
+Result<StoredObject> StoreCore::State::append_object(const TxnId& txn, const PutStep& step, FillChunk fill_chunk) {
+  TRY(std::unique_ptr<UploadSegment> segment, take_segment(txn));
+  const ObjectNumber number(segment->number * kObjectsPerSegment + segment->object_count++);
+  StoredObject stored;
+  stored.id = step.object;
+  stored.bytes = step.object_bytes;
+  stored.chunk_bytes = options.chunk_bytes;
+  const uint64_t chunk_count = div_round_up(step.object_bytes, options.chunk_bytes);
+  stored.chunk_crc32c.reserve(chunk_count);
+  const Staging::Share share(staging, std::min<uint64_t>(options.chunk_bytes, step.object_bytes));
+  std::vector<std::byte> buffer(std::min<uint64_t>(options.chunk_bytes, step.object_bytes));
+  std::optional<uint32_t> zeros;
+  Status status;
+  for (uint64_t chunk = 0; chunk < chunk_count && status.ok(); ++chunk) {
+    const Range range = chunk_range(chunk, options.chunk_bytes, step.object_bytes);
+    const std::span<std::byte> bytes = std::span(buffer).first(range.size());
+    if (fill_chunk(range, bytes)) {
+      stored.chunk_crc32c.push_back(crc32c(bytes));
+      status = segment->writer->append(number, static_cast<uint32_t>(chunk), bytes);
+    } else if (range.size() == options.chunk_bytes) {
+      if (!zeros) zeros = zero_crc(options.chunk_bytes);
+      stored.chunk_crc32c.push_back(*zeros);
+    } else {
+      stored.chunk_crc32c.push_back(zero_crc(range.size()));
+    }
+  }
+  segment->objects.push_back(step.object);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = uploads.find(txn); found != uploads.end()) found->second.objects[step.object] = number;
+  }
+  give_segment(txn, std::move(segment), status);
+  if (!status.ok()) return status;
+  return stored;
+}
+
+Result<StoredObject> StoreCore::State::write_object(const TxnId& txn, const PutStep& step,
+                                                    const MemoryRegistry& memory) {
+  const std::span<const CopyStep> steps = step.steps.steps();
+  std::vector<MemoryRegistry::Access> sources;
+  if (!steps.empty()) {
+    const std::vector<RegionKey>& keys = step.steps.work().source_regions;
+    TRY(sources, access_all(memory, keys));
+    for (const CopyStep& each : steps)
+      TRY_STATUS(check_region(each.source_offset, each.source_span(), sources[each.source_region].bytes().size(),
+                              keys[each.source_region]));
+  }
+  return append_object(txn, step, [&](Range range, std::span<std::byte> bytes) {
+    bool is_clean = false;
+    for (const CopyStep& each : steps) {
+      if (!touches(each, StepEnd::kTarget, range)) continue;
+      if (!std::exchange(is_clean, true)) std::memset(bytes.data(), 0, bytes.size());
+      copy_step_within(each, StepEnd::kTarget, range, bytes, sources[each.source_region].bytes());
+    }
+    return is_clean;
+  });
+}
+
+Status StoreCore::State::assemble(const PutStep& step, const MemoryRegistry& memory, Assembly& assembly) {
+  const std::span<const CopyStep> steps = step.steps.steps();
+  if (steps.empty()) return Status();
+  const std::vector<RegionKey>& keys = step.steps.work().source_regions;
+  TRY(const std::vector<MemoryRegistry::Access> sources, access_all(memory, keys));
+  for (const CopyStep& each : steps)
+    TRY_STATUS(check_region(each.source_offset, each.source_span(), sources[each.source_region].bytes().size(),
+                            keys[each.source_region]));
+  for (const CopyStep& each : steps)
+    copy_step(each, sources[each.source_region].bytes(), assembly.bytes, CopyStores::kCached);
+  return Status();
+}
+
+Result<StoredObject> StoreCore::State::write_assembled(const TxnId& txn, const PutStep& step,
+                                                       const Assembly& assembly) {
+  return append_object(txn, step, [&](Range range, std::span<std::byte> bytes) {
+    std::memcpy(bytes.data(), assembly.bytes.data() + range.begin(), range.size());
+    return true;
+  });
+}
+
+Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const MemoryRegistry& memory) {
+  State& state = *state_;
+  if (step.object_bytes > uint64_t{UINT32_MAX} * state.options.chunk_bytes)
+    return Status(Code::kInvalidArgument, fmt::format("object '{}' has {} bytes, at most {} can be stored",
+                                                      step.object.text(), step.object_bytes,
+                                                      uint64_t{UINT32_MAX} * state.options.chunk_bytes));
+  const bool is_whole = step.steps.total_bytes() == step.payload_bytes;
+  std::shared_ptr<Assembly> assembly;
+  {
+    const std::lock_guard lock(state.mutex);
+    TRY(std::optional<PutReceipt> receipt, state.ledger.admit(txn, step, state.now()));
+    if (receipt) return *receipt;
+    const std::string& tenant = state.ledger.target(txn)->tenant;
+    const auto refuse = [&](Status status) {
+      state.ledger.fragment_failed(txn, step);
+      return status;
+    };
+    Upload& upload = state.uploads[txn];
+    if (state.tenant_bytes(tenant) > state.options.quota_bytes) {
+      const uint64_t others = state.tenant_bytes(tenant) - step.object_bytes;
+      state.ledger.fragment_failed(txn, step);
+      state.ledger.object_lost(txn, step.object);
+      return Status(Code::kQuota, fmt::format("object '{}': {} bytes more than the {} that tenant '{}' has would pass "
+                                              "its quota of {}",
+                                              step.object.text(), step.object_bytes, others, tenant,
+                                              state.options.quota_bytes));
+    }
+    if (!is_whole) {
+      std::shared_ptr<Assembly>& known = upload.assemblies[step.object];
+      if (known == nullptr) {
+        if (step.object_bytes > state.options.assembly_bytes) {
+          upload.assemblies.erase(step.object);
+          return refuse(Status(Code::kInvalidArgument,
+                               fmt::format("object '{}' of {} bytes has several writers; together {} bytes can be put "
+                                           "together here",
+                                           step.object.text(), step.object_bytes, state.options.assembly_bytes)));
+        }
+        if (state.assembly_bytes > state.options.assembly_bytes - step.object_bytes) {
+          upload.assemblies.erase(step.object);
+          return refuse(Status(Code::kUnavailable, fmt::format("objects of {} bytes wait for other writers",
+                                                               state.assembly_bytes)));
+        }
+        known = std::make_shared<Assembly>();
+        known->charged = step.object_bytes;
+        state.assembly_bytes += step.object_bytes;
+        known->bytes.resize(step.object_bytes);
+      }
+      assembly = known;
+    }
+  }
+
+  const auto failed = [&](const Status& status) {
+    const std::lock_guard lock(state.mutex);
+    state.ledger.fragment_failed(txn, step);
+    state.changed.notify_all();
+    return status;
+  };
+  std::optional<StoredObject> stored;
+  if (is_whole) {
+    Result<StoredObject> written = state.write_object(txn, step, memory);
+    if (!written.ok()) return failed(written.status());
+    stored = std::move(written).value();
+  } else if (const Status status = state.assemble(step, memory, *assembly); !status.ok()) {
+    return failed(status);
+  }
+  bool complete = false;
+  {
+    const std::lock_guard lock(state.mutex);
+    TRY(complete, state.ledger.fragment_taken(txn, step));
+    if (!complete) {
+      state.changed.notify_all();
+      return PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt, true};
+    }
+  }
+  if (!is_whole) {
+    Result<StoredObject> written = state.write_assembled(txn, step, *assembly);
+    if (!written.ok()) return failed(written.status());
+    stored = std::move(written).value();
+  }
+  state.crash_point("put-object-written");
+  const std::lock_guard lock(state.mutex);
+  if (const auto found = state.uploads.find(txn); !is_whole && found != state.uploads.end()) {
+    state.assembly_bytes -= assembly->charged;
+    found->second.assemblies.erase(step.object);
+  }
+  state.changed.notify_all();
+  return state.ledger.object_stored(txn, step, std::move(*stored));
+}
+
+Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const uint64_t> chunk_list,
+                                     const UseChunk& use, GetReport& report) const {
+  const StoredObject& stored = object.object;
+  const uint64_t at_once =
+      std::clamp<uint64_t>(staging.bytes_max() / stored.chunk_bytes / 2, 1, kChunksAtOnce);
+  while (!chunk_list.empty()) {
+    const std::span<const uint64_t> batch = chunk_list.first(std::min<size_t>(at_once, chunk_list.size()));
+    chunk_list = chunk_list.subspan(batch.size());
+    std::vector<ChunkName> names;
+    for (const uint64_t chunk : batch) names.push_back(ChunkName{object.number, static_cast<uint32_t>(chunk)});
+    const Staging::Share share(staging, batch.size() * stored.chunk_bytes);
+    TRY_STATUS(chunks->read(names, [&](size_t i, bool found, std::span<const std::byte> bytes) {
+      const uint64_t chunk = batch[i];
+      const uint64_t length = chunk_range(chunk, stored.chunk_bytes, stored.bytes).size();
+      if (chunk >= stored.chunk_crc32c.size())
+        return Status(Code::kDataLoss, fmt::format("{} has no checksum", chunk_text(object, chunk)));
+      const uint32_t expected = stored.chunk_crc32c[chunk];
+      if (!found) {
+        if (expected != zero_crc(length))
+          return Status(Code::kDataLoss, fmt::format("{} is not there", chunk_text(object, chunk)));
+        const std::vector<std::byte> zeros(length);
+        use(chunk, zeros);
+        return Status();
+      }
+      report.bytes_read += bytes.size();
+      ++report.chunks_read;
+      if (bytes.size() != length)
+        return Status(Code::kDataLoss, fmt::format("{}: {} bytes are stored, not {}", chunk_text(object, chunk),
+                                                   bytes.size(), length));
+      if (const uint32_t sum = crc32c(bytes); sum != expected)
+        return Status(Code::kDataLoss, fmt::format("{} has CRC-32C {:08x}, not {:08x}", chunk_text(object, chunk), sum,
+                                                   expected));
+      use(chunk, bytes);
+      return Status();
+    }));
+  }
+  return Status();
+}
+
+Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memory) {
+  State& state = *state_;
+  const FoundObject& object = *step.object;
+  {
+    const std::lock_guard lock(state.mutex);
+    const auto lease = state.leases.find(step.lease);
+    if (lease == state.leases.end() || lease->second.end <= state.now())
+      return Status(Code::kConflict, fmt::format("object '{}': lease {} is over", object.object.id.text(),
+                                                 step.lease.value()));
+    const std::vector<uint64_t>& held = lease->second.sequences;
+    const uint64_t segment = segment_of(object.number);
+    const bool covered = std::any_of(held.begin(), held.end(), [&](uint64_t sequence) {
+      const auto publication = state.publications.find(sequence);
+      return publication != state.publications.end() &&
+             std::binary_search(publication->second.segments.begin(), publication->second.segments.end(), segment);
+    });
+    if (!covered)
+      return Status(Code::kNotFound, fmt::format("object '{}' (number {}) is not one that lease {} holds",
+                                                 object.object.id.text(), object.number.value(), step.lease.value()));
+  }
+  GetReport report;
+  const std::span<const CopyStep> steps = step.steps.steps();
+  if (steps.empty()) return report;
+  const std::vector<RegionKey>& keys = step.steps.work().target_regions;
+  TRY(const std::vector<MemoryRegistry::Access> targets, access_all(memory, keys));
+  for (const CopyStep& each : steps) {
+    TRY_STATUS(check_region(each.target_offset, each.target_span(), targets[each.target_region].bytes().size(),
+                            keys[each.target_region]));
+    TRY_STATUS(check_region(each.source_offset, each.source_span(), object.object.bytes,
+                            RegionKey{InstanceId("object"), object.object.id, std::nullopt, 0}));
+  }
+  const uint64_t chunk_bytes = object.object.chunk_bytes;
+  if (chunk_bytes == 0) return Status(Code::kInvalidArgument, "an object has chunks of 0 bytes");
+  const Range within = step.within.intersect(Range(0, object.object.bytes));
+  std::vector<uint64_t> chunk_list;
+  for (uint64_t chunk = within.begin() / chunk_bytes; chunk * chunk_bytes < within.end(); ++chunk) {
+    const Range range = chunk_range(chunk, chunk_bytes, object.object.bytes).intersect(within);
+    const auto is_touched = [&](const CopyStep& each) { return touches(each, StepEnd::kSource, range); };
+    if (std::any_of(steps.begin(), steps.end(), is_touched)) chunk_list.push_back(chunk);
+  }
+  TRY_STATUS(state.read_chunks(
+      object, chunk_list,
+      [&](uint64_t chunk, std::span<const std::byte> bytes) {
+        const Range range = chunk_range(chunk, chunk_bytes, object.object.bytes).intersect(within);
+        // The window is only read: copy_step_within() writes the other end.
+        const std::span<std::byte> window(const_cast<std::byte*>(bytes.data()) + (range.begin() - chunk * chunk_bytes),
+                                          range.size());
+        for (const CopyStep& each : steps)
+          report.bytes += copy_step_within(each, StepEnd::kSource, range, window, targets[each.target_region].bytes());
+      },
+      report));
+  return report;
+}
+
+}  // namespace crossdock

@@ -1,0 +1,134 @@
+// What StoreCore is made of; for its own source files.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/store/store_core.h"
+#include "backends/store/store_records.h"
+#include "base/lru_map.h"
+
+namespace crossdock {
+
+// Bytes of staging memory that all puts and gets share. Whoever holds some waits for nothing that others hold.
+class Staging {
+ public:
+  explicit Staging(uint64_t bytes_max) : left_(bytes_max), bytes_max_(bytes_max) {}
+
+  class Share {
+   public:
+    Share(Staging& staging, uint64_t bytes) : staging_(staging), bytes_(staging.take(bytes)) {}
+    ~Share() { staging_.give(bytes_); }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+   private:
+    Staging& staging_;
+    uint64_t bytes_;
+  };
+  uint64_t bytes_max() const { return bytes_max_; }
+  uint64_t most_used() const {
+    const std::lock_guard lock(mutex_);
+    return most_used_;
+  }
+
+ private:
+  uint64_t take(uint64_t bytes);
+  void give(uint64_t bytes);
+
+  mutable std::mutex mutex_;
+  std::condition_variable freed_;
+  uint64_t left_;
+  uint64_t bytes_max_;
+  uint64_t most_used_ = 0;
+};
+
+// A segment that an upload writes, and which of its objects are in it.
+struct UploadSegment {
+  uint64_t number = 0;
+  uint64_t object_count = 0;
+  std::unique_ptr<SegmentWriter> writer;
+  std::vector<RegionId> objects;
+  bool finished = false;
+};
+
+// The bytes of an object with several writers, until all of them are there.
+struct Assembly {
+  std::vector<std::byte> bytes;
+  uint64_t charged = 0;
+};
+
+// The bulk data of an open upload.
+struct Upload {
+  std::vector<std::unique_ptr<UploadSegment>> segments;  // that nobody writes right now
+  std::set<uint64_t> numbers;                            // of all its segments
+  std::map<RegionId, ObjectNumber> objects;
+  std::map<RegionId, std::shared_ptr<Assembly>> assemblies;
+  bool added = false;                // the segments are part of the table
+  std::optional<uint64_t> sequence;  // of a publication whose record may have been written
+};
+
+struct StoreCore::State {
+  State(std::unique_ptr<RecordTable> record_table, std::unique_ptr<ChunkTable> chunk_table, StoreOptions store_options);
+
+  TimePoint now() const;
+  void crash_point(std::string_view name) const {
+    if (options.crash_point) options.crash_point(name);
+  }
+  Status write(std::vector<RecordChange> changes, bool durable) { return records->write(changes, durable); }
+
+  // With the mutex held:
+  Result<TxnState> abort(const TxnId& txn, const std::string& reason);
+  Status mark_removed(PublicationRecord& publication);
+  Result<PublicationRecord*> find(const SnapshotId& snapshot);
+  bool is_leased(uint64_t sequence) const;
+  uint64_t tenant_bytes(const std::string& tenant) const;
+  uint64_t next_segment();
+
+  // Takes the mutex itself:
+  Result<GcReport> collect(std::unique_lock<std::mutex>& lock);
+  Status drop(uint64_t sequence, std::unique_lock<std::mutex>& lock);
+
+  // Bulk data, without the mutex.
+  Result<StoredObject> write_object(const TxnId& txn, const PutStep& step, const MemoryRegistry& memory);
+  Result<StoredObject> write_assembled(const TxnId& txn, const PutStep& step, const Assembly& assembly);
+  Status assemble(const PutStep& step, const MemoryRegistry& memory, Assembly& assembly);
+  Result<std::unique_ptr<UploadSegment>> take_segment(const TxnId& txn);
+  void give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status);
+  template <class FillChunk>
+  Result<StoredObject> append_object(const TxnId& txn, const PutStep& step, FillChunk fill_chunk);
+  uint32_t zero_crc(uint64_t bytes) const;
+  // Reads the chunks of an object and verifies them; calls use(chunk, bytes) for each.
+  using UseChunk = std::function<void(uint64_t chunk, std::span<const std::byte> bytes)>;
+  Status read_chunks(const FoundObject& object, std::span<const uint64_t> chunks, const UseChunk& use,
+                     GetReport& report) const;
+
+  const StoreOptions options;
+  const std::unique_ptr<RecordTable> records;
+  const std::unique_ptr<ChunkTable> chunks;
+  mutable Staging staging;
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;  // a commit or a put ended
+  UploadLedger ledger;
+  std::map<TxnId, Upload> uploads;
+  std::map<uint64_t, PublicationRecord> publications;
+  std::map<SnapshotId, uint64_t> snapshots;  // those that are found
+  std::map<std::string, uint64_t> published_bytes;
+  std::map<LeaseId, LeaseRecord> leases;
+  std::map<uint64_t, uint64_t> lease_counts;  // by publication
+  uint64_t last_segment = 0;
+  uint64_t last_sequence = 0;
+  uint64_t last_lease = 0;
+  uint64_t assembly_bytes = 0;
+  std::set<uint64_t> dropping;  // publications whose data is being removed
+  LruMap<uint64_t, std::shared_ptr<const Valid<StoreManifest>>> manifests{32};
+};
+
+}  // namespace crossdock

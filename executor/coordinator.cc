@@ -1,0 +1,201 @@
+#include "executor/coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace crossdock {
+namespace {
+
+std::string member_text(Role role, const ParticipantId& participant) {
+  return fmt::format("{} '{}'", role == Role::kSource ? "source" : "target", participant.text());
+}
+
+}  // namespace
+
+Status TransferOutcome::status() const {
+  if (!activate) return cause;
+  if (unconfirmed.empty()) return Status();
+  return Status(Code::kOutcomeUnknown, fmt::format("activated, but {} never said so", fmt::join(unconfirmed, ", ")));
+}
+
+Coordinator::Coordinator(CoordinatorOptions options)
+    : options_(std::move(options)), mail_(ops_, options_.resend, options_.seed) {
+  for (const PeerAddress& each : options_.sources) members_[{Role::kSource, each.participant}].peer = each.peer;
+  for (const PeerAddress& each : options_.targets) members_[{Role::kTarget, each.participant}].peer = each.peer;
+}
+
+std::string Coordinator::state() const {
+  constexpr std::array<std::string_view, 5> kNames = {"collecting exports", "collecting reports", "telling the decision",
+                                                      "closing", "finished"};
+  return std::string(kNames[static_cast<size_t>(state_)]);
+}
+
+Message Coordinator::message(decltype(Message::body) body) const {
+  return Message{options_.operation, PeerIdentity(), std::move(body)};
+}
+
+bool Coordinator::is_current(const Member& member, const PeerIdentity& identity) const {
+  return member.binding != nullptr && identity_of(**member.binding) == identity;
+}
+
+void Coordinator::take_export(Member& member, const MemberId& id, const ExportBody& body) {
+  if (body.binding == nullptr || (*body.binding)->participant != id.second) return;
+  if (member.binding == nullptr) {
+    member.binding = body.binding;
+    return;
+  }
+  const RuntimeBinding& known = **member.binding;
+  const RuntimeBinding& now = **body.binding;
+  if (known == now || now.generation < known.generation) return;  // again, or stale
+  if (job_ == nullptr) {
+    member.binding = body.binding;
+  } else if (!failure_) {
+    failure_ = Status(Code::kUnavailable, fmt::format("{} restarted: generation {} took the place of {}",
+                                                      member_text(id.first, id.second), now.generation,
+                                                      known.generation));
+  }
+}
+
+void Coordinator::handle(const Message& message) {
+  if (message.operation != options_.operation) return;
+  const auto find = [&](Role role) -> Member* {
+    const auto found = members_.find({role, message.identity.participant});
+    return found == members_.end() ? nullptr : &found->second;
+  };
+  if (const auto* body = std::get_if<ExportBody>(&message.body)) {
+    const MemberId id{body->role, message.identity.participant};
+    if (Member* member = find(body->role)) take_export(*member, id, *body);
+  } else if (const auto* failed = std::get_if<FailureBody>(&message.body)) {
+    Member* member = find(failed->role);
+    if (member == nullptr || (member->binding != nullptr && !is_current(*member, message.identity))) return;
+    if (!failure_ && !failed->cause.ok()) failure_ = failed->cause;
+  } else if (const auto* ready = std::get_if<ReadyBody>(&message.body)) {
+    Member* member = find(Role::kTarget);
+    if (member == nullptr || !is_current(*member, message.identity)) return;
+    member->ready = true;
+    member->bytes = ready->bytes;
+  } else if (const auto* done = std::get_if<DoneBody>(&message.body)) {
+    Member* member = find(done->role);
+    // Who was told before it had anything to export has no binding, here or there.
+    if (member == nullptr || (member->binding != nullptr && !is_current(*member, message.identity))) return;
+    member->done = true;
+    member->activated = done->activated;
+    mail_.stop(member->peer, "decision");
+  }
+}
+
+// Names the first few for which it does not hold.
+std::string Coordinator::missing(bool (*is_there)(const Member&), bool targets_only) const {
+  std::string text;
+  size_t count = 0;
+  for (const auto& [id, member] : members_) {
+    if ((targets_only && id.first != Role::kTarget) || is_there(member)) continue;
+    if (++count <= 3) text += (count > 1 ? ", " : "") + member_text(id.first, id.second);
+  }
+  if (count > 3) text += fmt::format(" and {} more", count - 3);
+  return text;
+}
+
+void Coordinator::hand_out(TimePoint now) {
+  std::vector<BindingPointer> sources;
+  std::vector<BindingPointer> targets;
+  for (const auto& [id, member] : members_)
+    (id.first == Role::kSource ? sources : targets).push_back(member.binding);
+  Faults faults(fmt::format("transfer '{}'", options_.operation.text()));
+  const auto job = make_job(options_.documents, std::move(sources), std::move(targets), options_.plan, options_.lower,
+                            faults);
+  if (job == nullptr) return decide(false, faults.to_status(), now);
+  auto addressed = std::make_shared<TransferJob>(*job);
+  for (const PeerAddress& each : options_.sources) addressed->source_peers[each.participant] = each.peer;
+  for (const PeerAddress& each : options_.targets) addressed->target_peers[each.participant] = each.peer;
+  addressed->checksum = options_.checksum;
+  job_ = std::move(addressed);
+  for (const auto& [id, member] : members_) mail_.repeat(member.peer, "job", message(JobBody{job_}));
+  state_ = CoordinatorState::kCollectingReports;
+}
+
+void Coordinator::decide(bool activate, Status cause, TimePoint now) {
+  outcome_.activate = activate;
+  outcome_.cause = std::move(cause);
+  mail_.stop_all();
+  for (const auto& [id, member] : members_)
+    mail_.repeat(member.peer, "decision", message(DecisionBody{activate, outcome_.cause.message()}));
+  done_deadline_ = now + options_.done_wait;
+  state_ = CoordinatorState::kTelling;
+}
+
+bool Coordinator::step(TimePoint now, std::vector<Post>& posts) {
+  const auto exported = [](const Member& member) { return member.binding != nullptr; };
+  const auto ready = [](const Member& member) { return member.ready; };
+  const auto is_done = [](const Member& member) { return member.done; };
+  switch (state_) {
+    case CoordinatorState::kCollectingExports:
+    case CoordinatorState::kCollectingReports: {
+      if (abort_request_ || failure_) {
+        decide(false, failure_ ? *failure_ : Status(Code::kCancelled, *abort_request_), now);
+        return true;
+      }
+      const bool exporting = state_ == CoordinatorState::kCollectingExports;
+      const std::string names = exporting ? missing(exported, false) : missing(ready, true);
+      if (names.empty()) {
+        if (exporting)
+          hand_out(now);
+        else
+          decide(true, Status(), now);
+        return true;
+      }
+      if (now < deadline_ + options_.report_wait) return false;
+      decide(false,
+             Status(Code::kDeadline, fmt::format("no {} of {} by the deadline", exporting ? "export" : "report", names)),
+             now);
+      return true;
+    }
+    case CoordinatorState::kTelling: {
+      if (!missing(is_done, false).empty() && now < done_deadline_) return false;
+      for (const auto& [id, member] : members_) {
+        if (!is_done(member)) outcome_.unconfirmed.push_back(member_text(id.first, id.second));
+        if (id.first != Role::kTarget) continue;
+        outcome_.activated_count += member.activated ? 1 : 0;
+        outcome_.bytes += member.bytes;
+        if (outcome_.activate && member.done && !member.activated)
+          outcome_.unconfirmed.push_back(member_text(id.first, id.second) + " (it could not be activated)");
+      }
+      mail_.advance(now, posts);
+      mail_.close(posts);
+      done_deadline_ = now + options_.done_wait;
+      state_ = CoordinatorState::kClosing;
+      return true;
+    }
+    case CoordinatorState::kClosing:
+      if (mail_.closed() || now >= done_deadline_) state_ = CoordinatorState::kFinished;
+      return false;
+    case CoordinatorState::kFinished: return false;
+  }
+  return false;
+}
+
+void Coordinator::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
+  if (!std::exchange(started_, true)) {
+    deadline_ = now + options_.timeout;
+    mail_.open(posts);
+  }
+  std::vector<Message> messages;
+  for (const Completion& completion : completions) CHECK(mail_.complete(completion, messages));
+  for (const Message& each : messages) handle(each);
+  while (step(now, posts)) {
+  }
+  mail_.advance(now, posts);
+}
+
+TimePoint Coordinator::wake_at() const {
+  switch (state_) {
+    case CoordinatorState::kFinished: return TimePoint::never();
+    case CoordinatorState::kTelling:
+    case CoordinatorState::kClosing: return std::min(mail_.wake_at(), done_deadline_);
+    default: return std::min(mail_.wake_at(), deadline_ + options_.report_wait);
+  }
+}
+
+}  // namespace crossdock

@@ -1,0 +1,105 @@
+// Coordinator: decides one live transfer. It collects the exports of all participants, plans and proves, hands the job
+// out, collects the reports of all targets, decides once, and tells everybody until each has said that it is done.
+// Success is a set of named participants, never a count; whoever is missing at the deadline is named.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/mailbox.h"
+#include "executor/transfer_job.h"
+
+namespace crossdock {
+
+struct PeerAddress {
+  ParticipantId participant;
+  PeerId peer;
+};
+
+struct CoordinatorOptions {
+  OperationId operation;
+  TransferDocuments documents;
+  PlanOptions plan;
+  LowerLimits lower;
+  std::vector<PeerAddress> sources;  // all that take part
+  std::vector<PeerAddress> targets;
+  bool checksum = false;
+  Duration timeout = Duration::from_s(60);
+  // How long after the timeout a participant's own word about its failure is awaited, since it knows more.
+  Duration report_wait = Duration::from_s(1);
+  Duration done_wait = Duration::from_s(30);  // how long after the decision everybody's "done" is awaited
+  RetryOptions resend{0, Duration::from_ms(20), Duration::from_ms(2000)};
+  uint64_t seed = 1;
+};
+
+enum class CoordinatorState { kCollectingExports, kCollectingReports, kTelling, kClosing, kFinished };
+
+struct TransferOutcome {
+  bool activate = false;  // the decision
+  Status cause;           // of an abort: the first failure, or who is missing
+  // Participants that never said that they carried the decision out. Of an activated transfer this leaves open whether
+  // these targets are active (kOutcomeUnknown).
+  std::vector<std::string> unconfirmed;
+  size_t activated_count = 0;
+  uint64_t bytes = 0;  // that targets reported
+
+  // OK exactly when every target said that it is active.
+  Status status() const;
+};
+
+class Coordinator : public Protocol {
+ public:
+  explicit Coordinator(CoordinatorOptions options);
+
+  void advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) override;
+  TimePoint wake_at() const override;
+  bool finished() const override { return state_ == CoordinatorState::kFinished; }
+  std::string state() const override;
+
+  // The caller wants it to end: aborts, unless it was decided before.
+  void request_abort(std::string reason) { abort_request_ = std::move(reason); }
+
+  // Once it has finished.
+  const TransferOutcome& outcome() const { return outcome_; }
+  // Once all have exported.
+  const std::shared_ptr<const TransferJob>& job() const { return job_; }
+
+ private:
+  using MemberId = std::pair<Role, ParticipantId>;
+  struct Member {
+    PeerId peer;
+    BindingPointer binding;
+    bool ready = false;
+    bool done = false;
+    bool activated = false;
+    uint64_t bytes = 0;
+  };
+
+  void handle(const Message& message);
+  void take_export(Member& member, const MemberId& id, const ExportBody& body);
+  bool is_current(const Member& member, const PeerIdentity& identity) const;
+  bool step(TimePoint now, std::vector<Post>& posts);
+  void hand_out(TimePoint now);
+  void decide(bool activate, Status cause, TimePoint now);
+  std::string missing(bool (*is_there)(const Member&), bool targets_only) const;
+  Message message(decltype(Message::body) body) const;
+
+  CoordinatorOptions options_;
+  OpIds ops_;
+  Mailbox mail_;
+  CoordinatorState state_ = CoordinatorState::kCollectingExports;
+  bool started_ = false;
+  TimePoint deadline_;
+  TimePoint done_deadline_;
+  std::map<MemberId, Member> members_;
+  std::shared_ptr<const TransferJob> job_;
+  std::optional<Status> failure_;
+  std::optional<std::string> abort_request_;
+  TransferOutcome outcome_;
+};
+
+}  // namespace crossdock

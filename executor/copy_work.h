@@ -1,0 +1,72 @@
+// Copies as they are posted: steps, and the names of the memory they touch. Nothing here is a pointer to data, so work
+// can be checked, simulated and replayed.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/ids.h"
+#include "planner/bound_side.h"
+#include "planner/steps.h"
+
+namespace crossdock {
+
+// Registered memory of an instance under one grant. A region that is registered again, or reserved for another
+// operation, has another epoch; an access names the grant it was made for.
+struct RegionKey {
+  InstanceId owner;
+  RegionId id;
+  std::optional<uint64_t> address;  // tells regions of one name apart
+  uint64_t epoch = 0;
+
+  static RegionKey of(const BoundRegion& region) {
+    return RegionKey{region.instance, region.id, region.address, region.epoch};
+  }
+  // "'p0-t0/key' epoch 3"
+  std::string to_text() const;
+
+  friend auto operator<=>(const RegionKey&, const RegionKey&) = default;
+};
+
+// Steps name regions by their numbers in these lists. Where one side is an object of a store its list is empty, and
+// offsets of that side count in the object.
+struct CopyWork {
+  std::vector<RegionKey> source_regions;
+  std::vector<RegionKey> target_regions;
+  std::vector<CopyStep> steps;
+};
+
+// Some consecutive steps of a work, which lives as long as anybody holds them.
+class StepSpan {
+ public:
+  StepSpan() = default;
+  StepSpan(std::shared_ptr<const CopyWork> work, size_t begin, size_t end)
+      : work_(std::move(work)), begin_(begin), end_(end) {
+    CHECK(begin <= end && end <= work_->steps.size());
+  }
+  explicit StepSpan(std::shared_ptr<const CopyWork> work) : work_(std::move(work)), end_(work_->steps.size()) {}
+
+  const CopyWork& work() const { return *work_; }
+  std::span<const CopyStep> steps() const {
+    return work_ == nullptr ? std::span<const CopyStep>() : std::span(work_->steps).subspan(begin_, end_ - begin_);
+  }
+  size_t begin() const { return begin_; }
+  uint64_t total_bytes() const {
+    uint64_t bytes = 0;
+    for (const CopyStep& step : steps()) bytes += step.total_bytes();
+    return bytes;
+  }
+
+ private:
+  std::shared_ptr<const CopyWork> work_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace crossdock

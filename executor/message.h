@@ -1,0 +1,83 @@
+// Control messages between the participants of one transfer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "executor/ids.h"
+#include "model/binding.h"
+#include "model/valid.h"
+
+namespace crossdock {
+
+struct TransferJob;  // executor/transfer_job.h
+
+// Who speaks: one life of one process. A message of an earlier life is stale and counts for nothing.
+struct PeerIdentity {
+  ParticipantId participant;
+  InstanceId instance;
+  uint64_t generation = 0;
+
+  // "'p0-t0' (instance 'a', generation 3)"
+  std::string to_text() const;
+
+  friend auto operator<=>(const PeerIdentity&, const PeerIdentity&) = default;
+};
+
+enum class Role { kSource, kTarget };
+
+// Participant to coordinator: pinned or reserved, and this is where the bytes lie.
+struct ExportBody {
+  Role role = Role::kSource;
+  std::shared_ptr<const Valid<RuntimeBinding>> binding;
+};
+
+// Coordinator to participant: the plan with all that it refers to.
+struct JobBody {
+  std::shared_ptr<const TransferJob> job;
+};
+
+// Source to target: all that this writer had to write to you has landed, and nothing of it is under way.
+struct WriterReceipt {
+  PeerIdentity target;
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;  // of the bytes in the order of the pair's steps, where the job asks for it
+  bool path_quiet = true;
+
+  friend bool operator==(const WriterReceipt&, const WriterReceipt&) = default;
+};
+
+// Participant to coordinator: it cannot be done, and why.
+struct FailureBody {
+  Role role = Role::kSource;
+  Status cause;
+};
+
+// Target to coordinator: every expected writer's receipt is there, writing is fenced off, the runtime agrees.
+struct ReadyBody {
+  uint64_t bytes = 0;
+};
+
+// Coordinator to everybody.
+struct DecisionBody {
+  bool activate = false;
+  std::string reason;  // of an abort
+};
+
+// Participant to coordinator: the decision was carried out; for a target that was activated, `activated`.
+struct DoneBody {
+  Role role = Role::kSource;
+  bool activated = false;
+};
+
+struct Message {
+  OperationId operation;
+  PeerIdentity identity;  // empty from the coordinator
+  std::variant<ExportBody, JobBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody, DoneBody> body;
+};
+
+}  // namespace crossdock

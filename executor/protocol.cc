@@ -1,0 +1,92 @@
+#include "executor/protocol.h"
+
+#include <array>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace crossdock {
+namespace {
+
+constexpr size_t kCompletionsMax = 64;  // taken from the queue at once
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+void cancel(OpId op, CancelWhere where, const Ports& ports) {
+  switch (where) {
+    case CancelWhere::kTransport: return ports.transport->cancel(op);
+    case CancelWhere::kStore: return ports.store->cancel(op);
+    case CancelWhere::kMessenger: return ports.messenger->cancel(op);
+  }
+}
+
+Status post_runtime(OpId op, const RuntimePost& call, Runtime& runtime) {
+  switch (call.call) {
+    case RuntimeCall::kPin: return runtime.post_pin(op, call.participant);
+    case RuntimeCall::kReserve: return runtime.post_reserve(op, call.participant);
+    case RuntimeCall::kValidate: return runtime.post_validate(op, call.participant);
+    case RuntimeCall::kActivate: return runtime.post_activate(op, call.participant);
+    case RuntimeCall::kRelease: return runtime.post_release(op, call.participant);
+  }
+  check_failed("a known runtime call", __FILE__, __LINE__);
+}
+
+}  // namespace
+
+std::string_view Post::name() const {
+  constexpr std::array<std::string_view, 14> kNames = {"copy", "checksum", "revoke",       "begin", "put",     "commit", "abort", "lookup",
+                                                       "get",  "release-lease", "send",  "receive", "runtime", "cancel"};
+  static_assert(std::variant_size_v<decltype(call)> == kNames.size());
+  return kNames[call.index()];
+}
+
+void post(const Post& post, const Ports& ports, std::vector<Completion>& refused) {
+  const OpId op = post.op;
+  const Status status = std::visit(
+      Overloaded{
+          [&](const CopyPost& call) { return ports.transport->post_copy(op, call.steps); },
+          [&](const ChecksumPost& call) { return ports.transport->post_checksum(op, call.steps, call.end); },
+          [&](const RevokePost& call) { return ports.transport->post_revoke(op, call.key); },
+          [&](const BeginPost& call) { return ports.store->post_begin(op, call.txn, call.target); },
+          [&](const PutPost& call) { return ports.store->post_put(op, call.txn, call.step); },
+          [&](const CommitPost& call) { return ports.store->post_commit(op, call.txn, call.publication); },
+          [&](const AbortPost& call) { return ports.store->post_abort(op, call.txn); },
+          [&](const LookupPost& call) { return ports.store->post_lookup(op, call.lookup); },
+          [&](const GetPost& call) { return ports.store->post_get(op, call.step); },
+          [&](const ReleaseLeasePost& call) { return ports.store->post_release(op, call.lease); },
+          [&](const SendPost& call) { return ports.messenger->post_send(op, call.to, call.message); },
+          [&](const RecvPost&) { return ports.messenger->post_recv(op); },
+          [&](const RuntimePost& call) { return post_runtime(op, call, *ports.runtime); },
+          [&](const CancelPost& call) {
+            cancel(op, call.where, ports);
+            return Status();
+          },
+      },
+      post.call);
+  if (!status.ok()) refused.push_back(Completion{op, status, std::monostate(), false});
+}
+
+void drive(Protocol& protocol, const Ports& ports, ProtocolObserver* observer) {
+  std::array<Completion, kCompletionsMax> taken;
+  std::vector<Completion> completions;
+  std::vector<Post> posts;
+  while (true) {
+    const TimePoint now = ports.queue->now();
+    posts.clear();
+    protocol.advance(now, completions, posts);
+    if (observer != nullptr) observer->advanced(now, completions, posts, protocol);
+    completions.clear();
+    for (const Post& each : posts) post(each, ports, completions);
+    if (protocol.finished()) return;
+    if (!completions.empty()) continue;  // refusals
+    const size_t count = ports.queue->wait(taken, protocol.wake_at());
+    completions.assign(std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.begin() + count));
+  }
+}
+
+}  // namespace crossdock

@@ -1,0 +1,105 @@
+// Protocol: a pure state machine. Completions go in, posts come out; it does no I/O, reads no clock and owns no thread.
+// The same protocols run on real backends and in simulation; drive() connects one to the ports of its participant.
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "executor/ports.h"
+
+namespace crossdock {
+
+// What can be posted; each is one call of a port.
+struct CopyPost {
+  StepSpan steps;
+};
+struct ChecksumPost {
+  StepSpan steps;
+  StepEnd end = StepEnd::kSource;
+};
+struct RevokePost {
+  RegionKey key;
+};
+struct BeginPost {
+  TxnId txn;
+  UploadTarget target;
+};
+struct PutPost {
+  TxnId txn;
+  PutStep step;
+};
+struct CommitPost {
+  TxnId txn;
+  Publication publication;
+};
+struct AbortPost {
+  TxnId txn;
+};
+struct LookupPost {
+  Lookup lookup;
+};
+struct GetPost {
+  GetStep step;
+};
+struct ReleaseLeasePost {
+  LeaseId lease;
+};
+struct SendPost {
+  PeerId to;
+  Message message;
+};
+struct RecvPost {};
+enum class RuntimeCall { kPin, kReserve, kValidate, kActivate, kRelease };
+struct RuntimePost {
+  RuntimeCall call = RuntimeCall::kPin;
+  ParticipantId participant;
+};
+// Not an operation of its own: a hint about the operation `op`, of the port that the posts of its kind go to.
+enum class CancelWhere { kTransport, kStore, kMessenger };
+struct CancelPost {
+  CancelWhere where = CancelWhere::kTransport;
+};
+
+struct Post {
+  OpId op;
+  std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost, LookupPost, GetPost, ReleaseLeasePost,
+               SendPost, RecvPost, RuntimePost, CancelPost>
+      call;
+
+  // "copy", "revoke", ...
+  std::string_view name() const;
+};
+
+class Protocol {
+ public:
+  virtual ~Protocol() = default;
+  // Takes what happened and appends what is to be posted now. Called first without completions, then whenever there are
+  // some or the time of wake_at() has come. Posts that a port refuses come back as completions with posted = false.
+  virtual void advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) = 0;
+  // When advance() wants to be called although nothing happened.
+  virtual TimePoint wake_at() const = 0;
+  // Nothing of it is under way any more, and nothing will be posted.
+  virtual bool finished() const = 0;
+  // The name of its state, for people.
+  virtual std::string state() const = 0;
+};
+
+// Calls the port. A refused post is a completion with posted = false in `refused`.
+void post(const Post& post, const Ports& ports, std::vector<Completion>& refused);
+
+// Sees all that goes in and out of a protocol (executor/recorder.h).
+class ProtocolObserver {
+ public:
+  virtual ~ProtocolObserver() = default;
+  virtual void advanced(TimePoint now, std::span<const Completion> completions, std::span<const Post> posts,
+                        const Protocol& protocol) = 0;
+};
+
+// Runs a protocol to its end. The only call in it that blocks is queue->wait().
+void drive(Protocol& protocol, const Ports& ports, ProtocolObserver* observer = nullptr);
+
+}  // namespace crossdock

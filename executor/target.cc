@@ -1,0 +1,231 @@
+#include "executor/target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace crossdock {
+namespace {
+
+constexpr size_t kEarlyReceiptsMax = 65536;
+
+}  // namespace
+
+Target::Target(const ParticipantOptions& options)
+    : ParticipantProtocol(Role::kTarget, RuntimeCall::kReserve, options) {
+  state_ = TransferState::kReserving;
+}
+
+bool Target::complete(const Completion& completion, TimePoint now) {
+  if (revokes_ && revokes_->complete(completion, now)) return true;
+  if (validate_ && validate_->complete(completion, now)) return true;
+  if (activate_ && activate_->complete(completion, now)) return true;
+  if (!checksums_) return false;
+  const std::optional<WorkList::Ended> ended = checksums_->complete(completion, now);
+  if (!ended || !ended->done) return ended.has_value();
+  const WriterReceipt& receipt = *to_check_[ended->unit]->receipt;
+  const uint32_t arrived = std::get<StepsChecksum>(completion.result).crc32c;
+  if (arrived != receipt.crc32c && !cause_)
+    fail(Status(Code::kDataLoss, fmt::format("{}: {} bytes came with CRC-32C {:08x} and were sent with {:08x}", label(),
+                                             receipt.bytes, arrived, receipt.crc32c)),
+         TransferState::kDraining);
+  return true;
+}
+
+TimePoint Target::wake_of_work() const {
+  TimePoint wake = TimePoint::never();
+  for (const std::optional<WorkList>* list : {&revokes_, &checksums_})
+    if (*list) wake = std::min(wake, (*list)->wake_at());
+  for (const std::optional<RuntimeTask>* task : {&validate_, &activate_})
+    if (*task) wake = std::min(wake, (*task)->wake_at());
+  return wake;
+}
+
+void Target::handle(const Message& message) {
+  if (const auto* job = std::get_if<JobBody>(&message.body)) {
+    if (state_ == TransferState::kExporting && !decision_) accept(job->job);
+  } else if (const auto* receipt = std::get_if<WriterReceipt>(&message.body)) {
+    take_receipt(message.identity, *receipt);
+  } else if (const auto* decision = std::get_if<DecisionBody>(&message.body)) {
+    decide(*decision);
+  }
+}
+
+void Target::accept(const std::shared_ptr<const TransferJob>& job) {
+  const auto own = std::find_if(job->target_bindings.begin(), job->target_bindings.end(),
+                                [&](const BindingPointer& binding) { return *binding == *first_.binding(); });
+  if (own == job->target_bindings.end()) return;
+  job_ = job;
+  mail_.stop_all();
+  for (const JobPair& each : pairs_of(*job, Role::kTarget, options_.participant))
+    expected_[each.source] = Expected{each.pair->counts.bytes, each.pair, std::nullopt, StepSpan()};
+  state_ = TransferState::kCollecting;
+  for (const auto& [writer, receipt] : std::exchange(early_, {})) take_receipt(writer, receipt);
+}
+
+// A receipt of a writer that nobody expects, of an earlier life of one, or for an earlier life of this target is stale;
+// one that comes twice says nothing new.
+void Target::take_receipt(const PeerIdentity& writer, const WriterReceipt& receipt) {
+  if (first_.binding() == nullptr || receipt.target != identity_of(**first_.binding())) return;
+  if (job_ == nullptr) {
+    if (early_.size() < kEarlyReceiptsMax) early_.emplace(writer, receipt);
+    return;
+  }
+  const auto found = expected_.find(writer);
+  if (found == expected_.end() || found->second.receipt || state_ != TransferState::kCollecting) return;
+  if (receipt.bytes != found->second.bytes || !receipt.path_quiet) {
+    fail(Status(Code::kInvalidArgument, fmt::format("{}: {} says that {} bytes have landed, the plan has {}", label(),
+                                                    writer.to_text(), receipt.bytes, found->second.bytes)),
+         TransferState::kDraining);
+    return;
+  }
+  found->second.receipt = receipt;
+}
+
+bool Target::reserve(TimePoint now, std::vector<Post>& posts) {
+  first_.advance(now, ops_, posts);
+  if (first_.failure()) {
+    fail(*first_.failure(), TransferState::kDraining);
+  } else if (first_.done()) {
+    mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kTarget, first_.binding()}));
+    state_ = TransferState::kExporting;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::string Target::missing_writers() const {
+  std::string missing;
+  size_t count = 0;
+  for (const auto& [writer, expected] : expected_)
+    if (!expected.receipt && ++count <= 3) missing += fmt::format("{}{}", count > 1 ? ", " : "", writer.to_text());
+  if (count > 3) missing += fmt::format(" and {} more", count - 3);
+  return missing;
+}
+
+bool Target::collect() {
+  const auto is_missing = [](const auto& each) { return !each.second.receipt; };
+  if (std::any_of(expected_.begin(), expected_.end(), is_missing)) return false;
+  for (const auto& [writer, expected] : expected_) outcome_.bytes += expected.bytes;
+  state_ = TransferState::kFencing;
+  return true;
+}
+
+// Before anything else happens to the memory, and whatever happened before.
+bool Target::fence(TimePoint now, std::vector<Post>& posts) {
+  if (!std::exchange(fencing_, true)) {
+    enter(state_, now);
+    first_.stop();
+  }
+  if (!first_.quiet()) return quarantine(first_.under_way(), now);
+  if (!revokes_) {
+    if (first_.binding() != nullptr) keys_ = region_keys(**first_.binding());
+    revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 3);
+  }
+  while (const std::optional<size_t> unit = revokes_->next(now)) {
+    revokes_->started(*unit, ops_.next());
+    posts.push_back(Post{ops_.last(), RevokePost{keys_[*unit]}});
+  }
+  std::vector<OpId> left;
+  for (const std::optional<WorkList>* list : {&revokes_, &checksums_})
+    if (*list)
+      for (const OpId op : (*list)->under_way()) left.push_back(op);
+  if (validate_)
+    for (const OpId op : validate_->under_way()) left.push_back(op);
+  if (revokes_->failure() && left.empty()) {
+    // Whoever writes late could still hit the pages: they must not be used again.
+    outcome_.quarantined = true;
+    if (!cause_) cause_ = revokes_->failure()->second;
+    start_closing(now);
+    return true;
+  }
+  if (!left.empty() || !revokes_->done()) return quarantine(left, now);
+  if (cause_ || decision_) {
+    start_release(now);
+  } else {
+    for (auto& [writer, expected] : expected_) to_check_.push_back(&expected);
+    checksums_.emplace(std::vector<uint64_t>(job_->checksum ? to_check_.size() : 0, 0), options_.window, options_.retry,
+                       options_.seed + 4);
+    validate_.emplace(RuntimeCall::kValidate, options_);
+    enter(TransferState::kValidating, now);
+  }
+  return true;
+}
+
+bool Target::validate(TimePoint now, std::vector<Post>& posts) {
+  while (const std::optional<size_t> unit = checksums_->next(now)) {
+    if (to_check_[*unit]->all.steps().empty()) {
+      Faults faults(label());
+      std::optional<PairWork> work =
+          pair_work(*job_->lowered, *to_check_[*unit]->pair, options_.split, options_.batch, faults);
+      CHECK(work.has_value());  // the writer made the same
+      to_check_[*unit]->all = StepSpan(work->work);
+    }
+    checksums_->started(*unit, ops_.next());
+    posts.push_back(Post{ops_.last(), ChecksumPost{to_check_[*unit]->all, StepEnd::kTarget}});
+  }
+  if (checksums_->done()) validate_->advance(now, ops_, posts);
+  if (checksums_->failure() || validate_->failure()) {
+    fail(checksums_->failure() ? checksums_->failure()->second : *validate_->failure(), TransferState::kDraining);
+    return true;
+  }
+  if (!checksums_->done() || !validate_->done()) return false;
+  mail_.repeat(options_.coordinator, "ready", message(ReadyBody{outcome_.bytes}));
+  state_ = TransferState::kReporting;
+  return true;
+}
+
+bool Target::activate(TimePoint now, std::vector<Post>& posts) {
+  activate_->advance(now, ops_, posts);
+  if (activate_->failure()) {
+    if (!cause_) cause_ = *activate_->failure();
+    start_release(now);
+    return true;
+  }
+  if (!activate_->done()) return quarantine(activate_->under_way(), now);
+  outcome_.activated = true;
+  start_closing(now);
+  return true;
+}
+
+bool Target::step(TimePoint now, std::vector<Post>& posts) {
+  if (decision_ && state_ < TransferState::kDraining) {
+    mail_.stop_all();
+    if (state_ == TransferState::kReporting && decision_->activate) {
+      activate_.emplace(RuntimeCall::kActivate, options_);
+      enter(TransferState::kActivating, now);
+    } else {
+      state_ = TransferState::kDraining;
+    }
+  }
+  bool again = false;
+  switch (state_) {
+    case TransferState::kReserving: again = reserve(now, posts); break;
+    case TransferState::kCollecting: again = collect(); break;
+    case TransferState::kFencing: again = fence(now, posts); break;
+    case TransferState::kValidating: again = validate(now, posts); break;
+    case TransferState::kDraining: return fence(now, posts);
+    case TransferState::kActivating: return activate(now, posts);
+    case TransferState::kReleasing: return release(now, posts);
+    case TransferState::kClosing: close(now, posts); return false;
+    default: break;
+  }
+  if (again || state_ >= TransferState::kDraining) return again;
+  if (state_ == TransferState::kCollecting && now >= deadline_) {
+    fail(Status(Code::kDeadline, fmt::format("{} has no receipt of {} by its deadline", label(), missing_writers())),
+         TransferState::kDraining);
+    return true;
+  }
+  return fail_when_late(now, TransferState::kDraining);
+}
+
+void Target::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
+  for (const Message& each : take(now, completions, posts)) handle(each);
+  while (step(now, posts)) {
+  }
+  mail_.advance(now, posts);
+}
+
+}  // namespace crossdock

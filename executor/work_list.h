@@ -1,0 +1,82 @@
+// Work list: units of work (copies, puts, gets) that are posted through a window, each again after a failure that may
+// pass. The units are whatever the caller numbers; this keeps who is where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "executor/ids.h"
+#include "executor/ports.h"
+#include "executor/retry.h"
+#include "executor/window.h"
+
+namespace crossdock {
+
+class WorkList {
+ public:
+  // `bytes` of each unit. The order is that in which they are posted first.
+  WorkList(std::vector<uint64_t> bytes, const WindowLimits& window, const RetryOptions& retry, uint64_t seed);
+
+  // The next unit to post, which the caller posts under the id it gives to started(). Empty when there is none now.
+  std::optional<size_t> next(TimePoint now);
+  void started(size_t unit, OpId op);
+
+  // The unit whose operation it was; empty when it is none of this list. A failure that may pass puts the unit back,
+  // until its attempts are used up; the first failure for good is failure().
+  struct Ended {
+    size_t unit;
+    bool done;
+  };
+  std::optional<Ended> complete(const Completion& completion, TimePoint now);
+
+  // No more is posted from now on. What is under way still completes.
+  void stop() { stopped_ = true; }
+  // Puts all units back, those that were done too, for another round.
+  void restart();
+
+  // All units were done.
+  bool done() const { return done_count_ == bytes_.size(); }
+  // Nothing is under way.
+  bool quiet() const { return under_way_.empty(); }
+  const std::optional<std::pair<size_t, Status>>& failure() const { return failure_; }
+  std::vector<OpId> under_way() const;
+  bool owns(OpId op) const { return under_way_.contains(op); }
+  // When next() may have something although nothing completed.
+  TimePoint wake_at() const;
+
+  size_t done_count() const { return done_count_; }
+  uint64_t done_bytes() const { return done_bytes_; }
+  uint64_t attempt_count() const { return attempt_count_; }
+  size_t unit_count() const { return bytes_.size(); }
+
+ private:
+  void put_back(size_t unit, TimePoint now, bool at_once);
+
+  std::vector<uint64_t> bytes_;
+  std::vector<uint32_t> attempts_;
+  Window window_;
+  RetryOptions retry_;
+  Rng rng_;
+  size_t next_unit_ = 0;                           // those from here on were never posted
+  std::deque<size_t> again_;                       // to post at once
+  std::set<std::pair<TimePoint, size_t>> later_;   // to post at a time
+  std::map<OpId, size_t> under_way_;
+  std::optional<size_t> offered_;
+  bool full_ = false;  // the port refused: wait for a completion
+  bool stopped_ = false;
+  size_t done_count_ = 0;
+  uint64_t done_bytes_ = 0;
+  uint64_t attempt_count_ = 0;
+  std::optional<std::pair<size_t, Status>> failure_;
+};
+
+}  // namespace crossdock

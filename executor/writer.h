@@ -1,0 +1,47 @@
+// Writer: one source of a live transfer. It pins, exports, copies what the job says to each target, tells each target
+// that its bytes have landed, and releases its pin once there is a decision and nothing of it is under way.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/participant.h"
+
+namespace crossdock {
+
+class Writer : public ParticipantProtocol {
+ public:
+  explicit Writer(const ParticipantOptions& options) : ParticipantProtocol(Role::kSource, RuntimeCall::kPin, options) {}
+
+  void advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) override;
+
+ private:
+  // All that goes to one target.
+  struct Pair {
+    PeerIdentity target;
+    PeerId peer;
+    uint64_t bytes = 0;
+    StepSpan all;
+    uint32_t crc32c = 0;
+  };
+
+  bool complete(const Completion& completion, TimePoint now) override;
+  TimePoint wake_of_work() const override;
+  void handle(const Message& message);
+  void accept(const std::shared_ptr<const TransferJob>& job);
+  bool step(TimePoint now, std::vector<Post>& posts);  // true: look again
+  bool pin(TimePoint now, std::vector<Post>& posts);
+  bool execute(TimePoint now, std::vector<Post>& posts);
+  bool drain(TimePoint now, std::vector<Post>& posts);
+  std::vector<OpId> under_way() const;
+
+  std::shared_ptr<const TransferJob> job_;
+  std::vector<Pair> pairs_;
+  std::vector<StepSpan> batches_;
+  std::optional<WorkList> copies_;
+  std::optional<WorkList> checksums_;  // of each pair
+};
+
+}  // namespace crossdock

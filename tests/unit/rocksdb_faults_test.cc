@@ -1,0 +1,286 @@
+// What a store on RocksDB does when the disk is full, reads and writes fail, and the machine stops.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "base/rng.h"
+#include "tests/support/rocksdb_store.h"
+
+namespace crossdock {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Operation = FaultFileSystem::Operation;
+using rocksdb::IOStatus;
+
+constexpr UnsyncedBytes kEndings[] = {UnsyncedBytes::kLost, UnsyncedBytes::kTorn, UnsyncedBytes::kKept};
+
+class RocksDbFaults : public RocksDbStore {};
+
+std::vector<std::string> segment_files(const std::string& directory) {
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
+    if (entry.path().extension() == ".sst") found.push_back(entry.path().string());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+TEST_F(RocksDbFaults, TheFileSystemForgetsWhatWasNotSynced) {
+  ASSERT_EQ(open(true), Status());
+  ASSERT_EQ(write("durable", "1", true), Status());
+  ASSERT_EQ(write("not durable", "2", false), Status());
+  ASSERT_EQ(crash(UnsyncedBytes::kKept), Status());
+  EXPECT_EQ(all_records(), (Records{{"durable", "1"}, {"not durable", "2"}}));
+  ASSERT_EQ(write("not durable", "3", false), Status());
+  ASSERT_EQ(crash(UnsyncedBytes::kLost), Status());
+  EXPECT_EQ(all_records().at("durable"), "1");
+  EXPECT_NE(all_records()["not durable"], "3");
+}
+
+TEST_F(RocksDbFaults, DurableChangesSurviveTheLossOfPower) {
+  for (const UnsyncedBytes ending : kEndings) {
+    directory_ = root_ + "/" + std::to_string(static_cast<int>(ending));
+    ASSERT_EQ(open(true), Status());
+    ASSERT_EQ(write("a", "1", false), Status());
+    ASSERT_EQ(write("b", "2", true), Status());
+    ASSERT_EQ(crash(ending), Status());
+    EXPECT_EQ(all_records(), (Records{{"a", "1"}, {"b", "2"}}));
+    ASSERT_EQ(add({1, 2}), Status());
+    ASSERT_EQ(crash(ending), Status());
+    expect_segments({1, 2});
+    ASSERT_EQ(chunks().remove(Segments{1}), Status());
+    ASSERT_EQ(add({3}), Status());
+    ASSERT_EQ(write("b", std::nullopt, true), Status());
+    ASSERT_EQ(crash(ending), Status());
+    expect_segments({2, 3});
+    EXPECT_EQ(all_records(), (Records{{"a", "1"}}));
+  }
+}
+
+// Each write is of two records that name its number; a torn one would show a pair that differs.
+TEST_F(RocksDbFaults, WritesThatWereNotDurableAreThereInOrderAndWhole) {
+  for (const UnsyncedBytes ending : kEndings) {
+    directory_ = root_ + "/" + std::to_string(static_cast<int>(ending));
+    ASSERT_EQ(open(true), Status());
+    for (int number = 1; number <= 50; ++number) {
+      const std::string text = std::to_string(number) + std::string(static_cast<size_t>(number) * 97, '.');
+      const std::vector<RecordChange> changes = {{"first", text}, {"second", text}};
+      ASSERT_EQ(records().write(changes, number == 20), Status());
+    }
+    ASSERT_EQ(crash(ending), Status());
+    const Records found = all_records();
+    EXPECT_EQ(found.at("first"), found.at("second"));
+    EXPECT_GE(std::stoi(found.at("first")), 20);
+    if (ending == UnsyncedBytes::kKept) {
+      EXPECT_EQ(std::stoi(found.at("first")), 50);
+    }
+  }
+}
+
+// What a store holds before and after a history in which one operation of the file system fails.
+struct History {
+  Status added;    // segments 2 and 3
+  Status written;  // records "x" and "y"
+  Status removed;  // segment 1
+};
+
+// Fails each change of the file system in turn, once or from then on, with either error, and ends in each way.
+TEST_F(RocksDbFaults, AfterAnyFailedOperationEveryChangeIsThereInFullOrNotAtAll) {
+  const auto run = [this] {
+    History history;
+    history.added = add({2, 3});
+    history.written = records().write(std::vector<RecordChange>{{"x", "1"}, {"y", "1"}}, true);
+    history.removed = chunks().remove(Segments{1});
+    return history;
+  };
+  ASSERT_EQ(open(true), Status());
+  ASSERT_EQ(write("before", "1"), Status());
+  ASSERT_EQ(add({1}), Status());
+  close();
+  const std::string pristine = root_ + "/pristine";
+  fs::rename(directory_, pristine);
+  const auto start_over = [&] {
+    close();
+    fs::remove_all(directory_);
+    fs::copy(pristine, directory_, fs::copy_options::recursive);
+    return open();
+  };
+  ASSERT_EQ(start_over(), Status());
+  const uint64_t before = system_->count();
+  const History unhurt = run();
+  ASSERT_EQ(unhurt.added, Status());
+  ASSERT_EQ(unhurt.written, Status());
+  ASSERT_EQ(unhurt.removed, Status());
+  const uint64_t operations = system_->count() - before;
+  ASSERT_GT(operations, 20u);
+
+  for (uint64_t passing = 0; passing < operations; ++passing)
+    for (const bool is_full : {false, true})
+      for (const uint64_t failing : {uint64_t{1}, UINT64_MAX})
+        for (const UnsyncedBytes ending : kEndings) {
+          SCOPED_TRACE(testing::Message() << "after " << passing << " operations, full " << is_full << ", failing "
+                                          << failing << ", ending " << static_cast<int>(ending));
+          ASSERT_EQ(start_over(), Status());
+          const IOStatus error = is_full ? IOStatus::NoSpace("injected") : IOStatus::IOError("injected");
+          system_->add_fault({std::nullopt, "", error, passing, failing});
+          const History history = run();
+          for (const Status& status : {history.added, history.written, history.removed})
+            EXPECT_TRUE(status.ok() || status.code() == (is_full ? Code::kResourceExhausted : Code::kIo))
+                << status.message();
+          if (failing == 1) {  // usable at once, and as it was where the change failed
+            expect_segments(history.added.ok() ? (history.removed.ok() ? Segments{2, 3} : Segments{1, 2, 3})
+                                               : (history.removed.ok() ? Segments{} : Segments{1}));
+            EXPECT_EQ(add({5}), Status());
+            EXPECT_EQ(write("after", "1"), Status());
+          }
+
+          ASSERT_EQ(crash(ending), Status());
+          Result<Segments> found = chunks().segments();
+          ASSERT_EQ(found.status(), Status());
+          const auto has = [&found](uint64_t segment) {
+            return std::binary_search(found.value().begin(), found.value().end(), segment);
+          };
+          EXPECT_EQ(has(2), has(3));
+          EXPECT_TRUE(has(2) || !history.added.ok());
+          EXPECT_TRUE(!has(1) || !history.removed.ok());
+          EXPECT_EQ(has(5), failing == 1);
+          expect_segments(found.value());
+          const Records records = all_records();
+          EXPECT_EQ(records.at("before"), "1");
+          EXPECT_EQ(records.contains("x"), records.contains("y"));
+          EXPECT_TRUE(records.contains("x") || !history.written.ok());
+          EXPECT_EQ(records.contains("after"), failing == 1);
+          EXPECT_EQ(add({6}), Status());
+          EXPECT_EQ(write("again", "1"), Status());
+          if (HasFailure()) return;
+        }
+}
+
+TEST_F(RocksDbFaults, AFullDiskIsSaidAndTheStoreGoesOnWhenThereIsRoom) {
+  ASSERT_EQ(open(true), Status());
+  ASSERT_EQ(add({1}), Status());
+  const IOStatus full = IOStatus::NoSpace("injected");
+  const auto expect_full = [](const Status& status, const std::string& what) {
+    EXPECT_EQ(status.code(), Code::kResourceExhausted);
+    EXPECT_NE(status.message().find("cannot " + what), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("the disk is full"), std::string::npos) << status.message();
+  };
+  {
+    std::unique_ptr<SegmentWriter> writer = chunks().new_segment(2).value();
+    system_->add_fault({Operation::kWrite, "incoming/2.sst", full});
+    Status status;
+    const std::string bytes(256 << 10, 'x');
+    for (uint32_t chunk = 0; chunk < 100 && status.ok(); ++chunk)
+      status = writer->append(ObjectNumber(2 * kObjectsPerSegment), chunk, bytes_of(bytes));
+    expect_full(status, "write '");
+    system_->clear_faults();
+    expect_full(writer->append(ObjectNumber(2 * kObjectsPerSegment), 100, {}), "write '");  // a hole must not be
+    expect_full(writer->finish(), "write '");
+  }
+  system_->add_fault({Operation::kSync, "incoming/3.sst", full});
+  expect_full(add({3}), "finish '");
+  system_->clear_faults();
+  system_->add_fault({Operation::kWrite, "MANIFEST", full});
+  expect_full(add({4}), "add segments to the store at '");
+  expect_full(add({5}), "add segments to the store at '");
+  system_->clear_faults();
+  system_->add_fault({Operation::kWrite, ".log", full});
+  expect_full(write("key", "value"), "write records of the store at '");
+  expect_full(write("key", "value"), "write records of the store at '");
+  system_->clear_faults();
+
+  EXPECT_TRUE(segment_files(directory_ + "/incoming").empty());
+  expect_segments({1});
+  EXPECT_EQ(all_records(), Records());
+  ASSERT_EQ(write("key", "value"), Status());
+  ASSERT_EQ(add({6}), Status());
+  ASSERT_EQ(crash(UnsyncedBytes::kLost), Status());
+  expect_segments({1, 6});
+  EXPECT_EQ(all_records(), (Records{{"key", "value"}}));
+}
+
+TEST_F(RocksDbFaults, WhatCannotBeReadIsAnErrorAndReadableAfterwards) {
+  ASSERT_EQ(open(true), Status());
+  ASSERT_EQ(add({1, 2}), Status());
+  const std::vector<std::string> files = segment_files(directory_);
+  ASSERT_EQ(files.size(), 2u);
+  for (const bool reopened : {false, true}) {
+    if (reopened) ASSERT_EQ(open(), Status());
+    system_->add_fault({Operation::kRead, files[0]});
+    EXPECT_EQ(read(names_of(1)).status().code(), Code::kIo);
+    EXPECT_TRUE(read(names_of(2)).value() == chunks_of(2));
+    system_->clear_faults();
+    system_->shorten_reads(files[1]);
+    const Status status = read(names_of(2)).status();
+    EXPECT_EQ(status.code(), Code::kDataLoss);
+    EXPECT_NE(status.message().find("of object " + std::to_string(2 * kObjectsPerSegment)), std::string::npos);
+    system_->clear_faults();
+    expect_segments({1, 2});
+  }
+}
+
+TEST_F(RocksDbFaults, ATableFileThatCannotBeOpenedIsAnError) {
+  ASSERT_EQ(open(true), Status());
+  ASSERT_EQ(add({1}), Status());
+  close();
+  system_->add_fault({Operation::kOpenForReading, ".sst"});
+  const Status status = open();
+  if (status.ok()) {
+    EXPECT_EQ(read(names_of(1)).status().code(), Code::kIo);
+  } else {
+    EXPECT_EQ(status.code(), Code::kIo);
+  }
+  system_->clear_faults();
+  ASSERT_EQ(open(), Status());
+  expect_segments({1});
+}
+
+// Blocks are verified, and what is not inside a block, the footer, leads to them.
+TEST_F(RocksDbFaults, AFlippedByteIsAnErrorOrAMissingChunkOrHarmless) {
+  ASSERT_EQ(open(true), Status());
+  ASSERT_EQ(add({1}), Status());
+  close();
+  const std::vector<std::string> files = segment_files(directory_);
+  ASSERT_EQ(files.size(), 1u);
+  std::ifstream stream(files[0], std::ios::binary);
+  const std::string good(std::istreambuf_iterator<char>(stream), {});
+
+  constexpr size_t kTailBytes = 100;  // the footer has 53
+  constexpr size_t kIndexBytes = 2000;
+  ASSERT_GT(good.size(), kIndexBytes);
+  std::vector<size_t> places;
+  for (size_t back = 1; back <= kTailBytes; ++back) places.push_back(good.size() - back);
+  Rng rng(20240611);
+  for (int i = 0; i < 60; ++i) places.push_back(good.size() - 1 - rng.below(kIndexBytes));
+  for (int i = 0; i < 60; ++i) places.push_back(rng.below(good.size()));
+  size_t errors = 0;
+  for (const size_t place : places)
+    for (const char flip : {'\x01', '\x04', '\xff'}) {
+      SCOPED_TRACE(testing::Message() << "byte " << place << " of " << good.size() << " flipped by " << +flip);
+      std::string bad = good;
+      bad[place] = static_cast<char>(bad[place] ^ flip);
+      std::ofstream(files[0], std::ios::binary) << bad;
+      if (const Status status = open(); !status.ok()) {
+        ++errors;
+        continue;
+      }
+      EXPECT_EQ(chunks().segments().status(), Status());
+      for (const ChunkName& name : names_of(1)) {
+        const Result<Chunks> found = read({name});
+        if (!found.ok()) ++errors;
+        if (!found.ok() || found.value().empty()) continue;
+        const Chunks expected = chunks_of(1);
+        ASSERT_TRUE(expected.contains({name.object.value(), name.chunk}));
+        EXPECT_TRUE(found.value().begin()->second == expected.at({name.object.value(), name.chunk}));
+      }
+      EXPECT_EQ(chunks().remove(Segments{3}), Status());
+    }
+  EXPECT_GT(errors, places.size());
+  close();
+}
+
+}  // namespace
+}  // namespace crossdock
