@@ -2,6 +2,7 @@
 // cache, into a contiguous target; its name ends in pattern / bytes of a row / threads:
 //   contiguous   the rows of the source one after the other
 //   stride_2     every second row of the source
+//   unaligned    the same, each row of the target beginning in the middle of a cache line
 //   pages        pages of 64 such rows at random slots, one step for each
 // Memcpy is the loop, Cached and Streaming are copy_step(). The Total lines write the same number of MiB over and over,
 // rows of 1 KiB, every second of the source: from where on streaming pays although the target could stay in the cache.
@@ -40,11 +41,11 @@ std::span<const std::byte> source_memory() {
   return memory;
 }
 std::span<std::byte> target_memory() {
-  static const std::span<std::byte> memory = make_memory(kTargetBytes);
+  static const std::span<std::byte> memory = make_memory(kTargetBytes + kMiB);
   return memory;
 }
 
-enum class Pattern { kContiguous, kStride2, kPages };
+enum class Pattern { kContiguous, kStride2, kUnaligned, kPages };
 
 // Rows [first, first + count) of the target.
 CopyStep rows_step(uint64_t row_bytes, uint64_t source_row, uint64_t source_stride_rows, uint64_t first,
@@ -65,6 +66,11 @@ std::vector<CopyStep> make_steps(Pattern pattern, uint64_t row_bytes, uint64_t b
   const uint64_t last = rows * (thread + 1) / thread_count;
   if (pattern == Pattern::kContiguous) return {rows_step(row_bytes, first, 1, first, last - first)};
   if (pattern == Pattern::kStride2) return {rows_step(row_bytes, 2 * first, 2, first, last - first)};
+  if (pattern == Pattern::kUnaligned) {
+    CopyStep step = rows_step(row_bytes, 2 * first, 2, first, last - first);
+    step.target_offset += 32;
+    return {step};
+  }
   std::vector<uint64_t> slots(rows / kPageRows);
   std::iota(slots.begin(), slots.end(), uint64_t{0});
   std::shuffle(slots.begin(), slots.end(), std::mt19937_64(7));
@@ -107,8 +113,10 @@ void copy_streaming(const CopyStep& step, std::span<const std::byte> source, std
 using CopyFunction = void (*)(const CopyStep&, std::span<const std::byte>, std::span<std::byte>);
 constexpr std::pair<const char*, CopyFunction> kWays[] = {
     {"Memcpy", copy_by_memcpy}, {"Cached", copy_cached}, {"Streaming", copy_streaming}};
-constexpr std::pair<const char*, Pattern> kPatterns[] = {
-    {"contiguous", Pattern::kContiguous}, {"stride_2", Pattern::kStride2}, {"pages", Pattern::kPages}};
+constexpr std::pair<const char*, Pattern> kPatterns[] = {{"contiguous", Pattern::kContiguous},
+                                                         {"stride_2", Pattern::kStride2},
+                                                         {"unaligned", Pattern::kUnaligned},
+                                                         {"pages", Pattern::kPages}};
 
 void register_all() {
   for (const auto& [way, copy] : kWays) {
@@ -119,12 +127,12 @@ void register_all() {
           ->Unit(benchmark::kMillisecond);
     };
     for (const auto& [pattern_name, pattern] : kPatterns)
-      for (const uint64_t row_bytes : {64, 128, 256, 512, 1024, 4096, 65536})
+      for (const uint64_t row_bytes : {64U, 128U, 256U, 512U, 1024U, 4096U, 65536U})
         add(std::string("BM_") + way + "/" + pattern_name + "/" + std::to_string(row_bytes), pattern, row_bytes,
             kTargetBytes)
             ->Threads(1)
             ->Threads(2);
-    for (const uint64_t mib : {1, 4, 8, 16, 32, 64, 128})
+    for (const uint64_t mib : {1U, 4U, 8U, 16U, 32U, 64U, 128U})
       add(std::string("BM_") + way + "Total/" + std::to_string(mib), Pattern::kStride2, 1024, mib * kMiB);
   }
 }

@@ -16,8 +16,9 @@ std::string member_text(Role role, const ParticipantId& participant) {
 
 Status TransferOutcome::status() const {
   if (!activate) return cause;
-  if (unconfirmed.empty()) return Status();
-  return Status(Code::kOutcomeUnknown, fmt::format("activated, but {} never said so", fmt::join(unconfirmed, ", ")));
+  if (unconfirmed_targets.empty()) return Status();
+  return Status(Code::kOutcomeUnknown,
+                fmt::format("activated, but {} never said so", fmt::join(unconfirmed_targets, ", ")));
 }
 
 Coordinator::Coordinator(CoordinatorOptions options)
@@ -155,12 +156,14 @@ bool Coordinator::step(TimePoint now, std::vector<Post>& posts) {
     case CoordinatorState::kTelling: {
       if (!missing(is_done, false).empty() && now < done_deadline_) return false;
       for (const auto& [id, member] : members_) {
-        if (!is_done(member)) outcome_.unconfirmed.push_back(member_text(id.first, id.second));
+        std::vector<std::string>& unconfirmed =
+            id.first == Role::kTarget ? outcome_.unconfirmed_targets : outcome_.unconfirmed_sources;
+        if (!is_done(member)) unconfirmed.push_back(member_text(id.first, id.second));
         if (id.first != Role::kTarget) continue;
         outcome_.activated_count += member.activated ? 1 : 0;
         outcome_.bytes += member.bytes;
         if (outcome_.activate && member.done && !member.activated)
-          outcome_.unconfirmed.push_back(member_text(id.first, id.second) + " (it could not be activated)");
+          unconfirmed.push_back(member_text(id.first, id.second) + " (it could not be activated)");
       }
       mail_.advance(now, posts);
       mail_.close(posts);

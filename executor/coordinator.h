@@ -41,9 +41,10 @@ enum class CoordinatorState { kCollectingExports, kCollectingReports, kTelling, 
 struct TransferOutcome {
   bool activate = false;  // the decision
   Status cause;           // of an abort: the first failure, or who is missing
-  // Participants that never said that they carried the decision out. Of an activated transfer this leaves open whether
-  // these targets are active (kOutcomeUnknown).
-  std::vector<std::string> unconfirmed;
+  // Targets that never said that they carried the decision out, which of an activated transfer leaves open whether they
+  // are active (kOutcomeUnknown); and sources that never said that they gave their pins back.
+  std::vector<std::string> unconfirmed_targets;
+  std::vector<std::string> unconfirmed_sources;
   size_t activated_count = 0;
   uint64_t bytes = 0;  // that targets reported
 

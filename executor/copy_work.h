@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,24 @@ struct CopyWork {
   std::vector<RegionKey> source_regions;
   std::vector<RegionKey> target_regions;
   std::vector<CopyStep> steps;
+};
+
+// Numbers the regions of a lowering that a work uses among themselves.
+class RegionNumbers {
+ public:
+  explicit RegionNumbers(const std::vector<BoundRegion>& all) : all_(all) {}
+
+  uint32_t number_of(uint32_t region) {
+    const auto [entry, is_new] = numbers_.try_emplace(region, static_cast<uint32_t>(keys_.size()));
+    if (is_new) keys_.push_back(RegionKey::of(all_[region]));
+    return entry->second;
+  }
+  std::vector<RegionKey> keys() && { return std::move(keys_); }
+
+ private:
+  const std::vector<BoundRegion>& all_;
+  std::map<uint32_t, uint32_t> numbers_;
+  std::vector<RegionKey> keys_;
 };
 
 // Some consecutive steps of a work, which lives as long as anybody holds them.

@@ -1,6 +1,7 @@
 #include "executor/mailbox.h"
 
 #include <algorithm>
+#include <string>
 
 namespace crossdock {
 
@@ -20,10 +21,11 @@ bool Mailbox::complete(const Completion& completion, std::vector<Message>& messa
   }
   const auto found = sends_.find(completion.op);
   if (found == sends_.end()) return false;
-  if (found->second) {
-    const auto topic = repeated_.find(*found->second);
-    if (topic != repeated_.end() && topic->second.under_way == completion.op)
-      topic->second.under_way = std::nullopt;
+  const auto topic = repeated_.find(found->second);
+  if (topic != repeated_.end() && topic->second.under_way == completion.op) {
+    Repeated& entry = topic->second;
+    entry.under_way = std::nullopt;
+    if (entry.until_sent && (completion.status.ok() || entry.attempt >= kOnceAttemptsMax)) repeated_.erase(topic);
   }
   sends_.erase(found);
   return true;
@@ -36,36 +38,36 @@ void Mailbox::repeat(const PeerId& to, std::string topic, Message message) {
   entry.attempt = 0;
 }
 
-void Mailbox::once(const PeerId& to, Message message) { once_.emplace_back(to, std::move(message)); }
+void Mailbox::once(const PeerId& to, Message message) {
+  const std::string topic = "once " + std::to_string(++once_count_);
+  repeat(to, topic, std::move(message));
+  repeated_.at({to, topic}).until_sent = true;
+}
+
+void Mailbox::stop_all() {
+  std::erase_if(repeated_, [](const auto& each) { return !each.second.until_sent; });
+}
 
 void Mailbox::advance(TimePoint now, std::vector<Post>& posts) {
-  if (closing_) return;
-  if (!receive_) {
+  if (!receive_ && !closing_) {
     if (failed_) {
       failed_ = false;
       receive_at_ = now + backoff(resend_, receive_failures_, rng_);
     }
     if (receive_at_ <= now || receive_failures_ == 0) open(posts);
   }
-  const auto send = [&](const PeerId& to, const Message& message, std::optional<Topic> topic) {
-    const OpId op = ops_.next();
-    posts.push_back(Post{op, SendPost{to, message}});
-    sends_.emplace(op, std::move(topic));
-    return op;
-  };
-  for (auto& [to, message] : once_) send(to, message, std::nullopt);
-  once_.clear();
   for (auto& [topic, entry] : repeated_) {
     if (entry.next > now || entry.under_way) continue;
-    entry.under_way = send(topic.first, entry.message, topic);
+    entry.under_way = ops_.next();
+    posts.push_back(Post{*entry.under_way, SendPost{topic.first, entry.message}});
+    sends_.emplace(*entry.under_way, topic);
     entry.next = now + backoff(resend_, ++entry.attempt, rng_);
   }
 }
 
 TimePoint Mailbox::wake_at() const {
   TimePoint wake = TimePoint::never();
-  if (closing_) return wake;
-  if (!receive_) wake = receive_at_;
+  if (!receive_ && !closing_) wake = receive_at_;
   for (const auto& [topic, entry] : repeated_)
     if (!entry.under_way) wake = std::min(wake, entry.next);
   return wake;
@@ -74,8 +76,7 @@ TimePoint Mailbox::wake_at() const {
 void Mailbox::close(std::vector<Post>& posts) {
   if (closing_) return;
   closing_ = true;
-  repeated_.clear();
-  once_.clear();
+  stop_all();
   if (receive_) posts.push_back(Post{*receive_, CancelPost{CancelWhere::kMessenger}});
 }
 

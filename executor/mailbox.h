@@ -41,17 +41,18 @@ class Mailbox {
 
   // Sends the message now and again until stop(to, topic); a new one takes the place of one with the same topic.
   void repeat(const PeerId& to, std::string topic, Message message);
+  // Sends it until a send of it succeeds, a few times at most; also while the mailbox is being closed.
   void once(const PeerId& to, Message message);
   void stop(const PeerId& to, const std::string& topic) { repeated_.erase({to, topic}); }
-  void stop_all() { repeated_.clear(); }
+  void stop_all();
 
   // Posts what is due.
   void advance(TimePoint now, std::vector<Post>& posts);
   TimePoint wake_at() const;
 
-  // Nothing more is received or sent; closed() once what is under way has completed.
+  // Nothing more is received or repeated; closed() once what is under way has completed.
   void close(std::vector<Post>& posts);
-  bool closed() const { return closing_ && !receive_ && sends_.empty(); }
+  bool closed() const { return closing_ && !receive_ && sends_.empty() && repeated_.empty(); }
   std::vector<OpId> under_way() const;
 
  private:
@@ -60,8 +61,10 @@ class Mailbox {
     TimePoint next;
     uint32_t attempt = 0;
     std::optional<OpId> under_way;
+    bool until_sent = false;
   };
   using Topic = std::pair<PeerId, std::string>;
+  static constexpr uint32_t kOnceAttemptsMax = 8;
 
   OpIds& ops_;
   RetryOptions resend_;
@@ -72,8 +75,8 @@ class Mailbox {
   std::optional<OpId> receive_;
   uint32_t receive_failures_ = 0;
   std::map<Topic, Repeated> repeated_;
-  std::vector<std::pair<PeerId, Message>> once_;
-  std::map<OpId, std::optional<Topic>> sends_;
+  uint64_t once_count_ = 0;
+  std::map<OpId, Topic> sends_;
 };
 
 }  // namespace crossdock

@@ -20,7 +20,7 @@ std::string ParticipantProtocol::label() const {
 
 Message ParticipantProtocol::message(decltype(Message::body) body) const {
   PeerIdentity identity{options_.participant, InstanceId(), 0};
-  if (first_.binding() != nullptr) identity = identity_of(**first_.binding());
+  if (binding() != nullptr) identity = identity_of(**binding());
   return Message{options_.operation, identity, std::move(body)};
 }
 
@@ -72,8 +72,8 @@ bool ParticipantProtocol::quarantine(const std::vector<OpId>& left, TimePoint no
 }
 
 void ParticipantProtocol::start_release(TimePoint now) {
-  if (first_.binding() == nullptr) return start_closing(now);  // nothing was pinned or reserved
-  release_.emplace(RuntimeCall::kRelease, options_);
+  if (binding() == nullptr) return start_closing(now);  // nothing was pinned or reserved
+  release_.emplace(runtime_task(RuntimeCall::kRelease));
   enter(TransferState::kReleasing, now);
 }
 

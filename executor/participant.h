@@ -9,6 +9,7 @@
 
 #include "executor/mailbox.h"
 #include "executor/retry.h"
+#include "executor/task.h"
 #include "executor/transfer_job.h"
 #include "executor/window.h"
 #include "executor/work_list.h"
@@ -64,43 +65,6 @@ struct ParticipantOutcome {
   friend bool operator==(const ParticipantOutcome&, const ParticipantOutcome&) = default;
 };
 
-// A call of the runtime for one participant, again while its failure may pass.
-class RuntimeTask {
- public:
-  RuntimeTask(RuntimeCall call, const ParticipantOptions& options)
-      : call_(RuntimePost{call, options.participant}),
-        list_({0}, WindowLimits{1, 1}, options.retry, options.seed ^ static_cast<uint64_t>(call)) {}
-
-  void advance(TimePoint now, OpIds& ops, std::vector<Post>& posts) {
-    if (!list_.next(now)) return;
-    const OpId op = ops.next();
-    posts.push_back(Post{op, call_});
-    list_.started(0, op);
-  }
-  // True when it was this call's; the binding of a pin or reserve that succeeded is kept.
-  bool complete(const Completion& completion, TimePoint now) {
-    const auto ended = list_.complete(completion, now);
-    if (ended && ended->done)
-      if (const auto* binding = std::get_if<BindingPointer>(&completion.result)) binding_ = *binding;
-    return ended.has_value();
-  }
-  void stop() { list_.stop(); }
-
-  bool done() const { return list_.done(); }
-  bool quiet() const { return list_.quiet(); }
-  std::optional<Status> failure() const {
-    return list_.failure() ? std::optional(list_.failure()->second) : std::nullopt;
-  }
-  const BindingPointer& binding() const { return binding_; }
-  std::vector<OpId> under_way() const { return list_.under_way(); }
-  TimePoint wake_at() const { return list_.wake_at(); }
-
- private:
-  RuntimePost call_;
-  WorkList list_;
-  BindingPointer binding_;
-};
-
 // The common part of both: deadlines, messages, the decision, and the way to the end.
 class ParticipantProtocol : public Protocol {
  public:
@@ -114,13 +78,21 @@ class ParticipantProtocol : public Protocol {
 
  protected:
   ParticipantProtocol(Role role, RuntimeCall first, const ParticipantOptions& options)
-      : role_(role), options_(options), mail_(ops_, options.resend, options.seed), first_(first, options) {}
+      : role_(role), options_(options), mail_(ops_, options.resend, options.seed), first_(runtime_task(first)) {}
 
   // To be called at the begin of advance(); returns the messages that came.
   std::vector<Message> take(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts);
   virtual bool complete(const Completion& completion, TimePoint now) = 0;
   virtual TimePoint wake_of_work() const = 0;
 
+  Task runtime_task(RuntimeCall call) const {
+    return Task(RuntimePost{call, options_.participant}, options_.retry, options_.seed + 16 + static_cast<uint64_t>(call));
+  }
+  // What the runtime pinned or reserved; null before it did.
+  BindingPointer binding() const {
+    const BindingPointer* bound = first_.result<BindingPointer>();
+    return bound == nullptr ? nullptr : *bound;
+  }
   Message message(decltype(Message::body) body) const;
   std::string label() const;
   void decide(const DecisionBody& decision);
@@ -147,8 +119,8 @@ class ParticipantProtocol : public Protocol {
   OpIds ops_;
   Mailbox mail_;
   TransferState state_ = TransferState::kPinning;
-  RuntimeTask first_;  // pin or reserve
-  std::optional<RuntimeTask> release_;
+  Task first_;  // pin or reserve
+  std::optional<Task> release_;
   TimePoint deadline_;
   TimePoint drain_deadline_ = TimePoint::never();
   std::optional<DecisionBody> decision_;

@@ -37,7 +37,7 @@ TimePoint Target::wake_of_work() const {
   TimePoint wake = TimePoint::never();
   for (const std::optional<WorkList>* list : {&revokes_, &checksums_})
     if (*list) wake = std::min(wake, (*list)->wake_at());
-  for (const std::optional<RuntimeTask>* task : {&validate_, &activate_})
+  for (const std::optional<Task>* task : {&validate_, &activate_})
     if (*task) wake = std::min(wake, (*task)->wake_at());
   return wake;
 }
@@ -54,7 +54,7 @@ void Target::handle(const Message& message) {
 
 void Target::accept(const std::shared_ptr<const TransferJob>& job) {
   const auto own = std::find_if(job->target_bindings.begin(), job->target_bindings.end(),
-                                [&](const BindingPointer& binding) { return *binding == *first_.binding(); });
+                                [&](const BindingPointer& each) { return *each == *binding(); });
   if (own == job->target_bindings.end()) return;
   job_ = job;
   mail_.stop_all();
@@ -67,7 +67,7 @@ void Target::accept(const std::shared_ptr<const TransferJob>& job) {
 // A receipt of a writer that nobody expects, of an earlier life of one, or for an earlier life of this target is stale;
 // one that comes twice says nothing new.
 void Target::take_receipt(const PeerIdentity& writer, const WriterReceipt& receipt) {
-  if (first_.binding() == nullptr || receipt.target != identity_of(**first_.binding())) return;
+  if (binding() == nullptr || receipt.target != identity_of(**binding())) return;
   if (job_ == nullptr) {
     if (early_.size() < kEarlyReceiptsMax) early_.emplace(writer, receipt);
     return;
@@ -88,7 +88,7 @@ bool Target::reserve(TimePoint now, std::vector<Post>& posts) {
   if (first_.failure()) {
     fail(*first_.failure(), TransferState::kDraining);
   } else if (first_.done()) {
-    mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kTarget, first_.binding()}));
+    mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kTarget, binding()}));
     state_ = TransferState::kExporting;
   } else {
     return false;
@@ -121,7 +121,7 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
   }
   if (!first_.quiet()) return quarantine(first_.under_way(), now);
   if (!revokes_) {
-    if (first_.binding() != nullptr) keys_ = region_keys(**first_.binding());
+    if (binding() != nullptr) keys_ = region_keys(**binding());
     revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 3);
   }
   while (const std::optional<size_t> unit = revokes_->next(now)) {
@@ -148,7 +148,7 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
     for (auto& [writer, expected] : expected_) to_check_.push_back(&expected);
     checksums_.emplace(std::vector<uint64_t>(job_->checksum ? to_check_.size() : 0, 0), options_.window, options_.retry,
                        options_.seed + 4);
-    validate_.emplace(RuntimeCall::kValidate, options_);
+    validate_.emplace(runtime_task(RuntimeCall::kValidate));
     enter(TransferState::kValidating, now);
   }
   return true;
@@ -194,7 +194,7 @@ bool Target::step(TimePoint now, std::vector<Post>& posts) {
   if (decision_ && state_ < TransferState::kDraining) {
     mail_.stop_all();
     if (state_ == TransferState::kReporting && decision_->activate) {
-      activate_.emplace(RuntimeCall::kActivate, options_);
+      activate_.emplace(runtime_task(RuntimeCall::kActivate));
       enter(TransferState::kActivating, now);
     } else {
       state_ = TransferState::kDraining;

@@ -48,8 +48,8 @@ class Target : public ParticipantProtocol {
   std::optional<WorkList> revokes_;
   std::vector<Expected*> to_check_;
   std::optional<WorkList> checksums_;
-  std::optional<RuntimeTask> validate_;
-  std::optional<RuntimeTask> activate_;
+  std::optional<Task> validate_;
+  std::optional<Task> activate_;
 };
 
 }  // namespace crossdock

@@ -21,24 +21,6 @@ const RuntimeBinding* find_binding(const std::vector<BindingPointer>& bindings, 
   return nullptr;
 }
 
-// Numbers the regions that a pair uses among themselves.
-class RegionNumbers {
- public:
-  explicit RegionNumbers(const std::vector<BoundRegion>& all) : all_(all) {}
-
-  uint32_t own_number(uint32_t number) {
-    const auto [entry, is_new] = numbers_.try_emplace(number, static_cast<uint32_t>(keys_.size()));
-    if (is_new) keys_.push_back(RegionKey::of(all_[number]));
-    return entry->second;
-  }
-  std::vector<RegionKey> take() && { return std::move(keys_); }
-
- private:
-  const std::vector<BoundRegion>& all_;
-  std::map<uint32_t, uint32_t> numbers_;
-  std::vector<RegionKey> keys_;
-};
-
 void sort_bindings(std::vector<BindingPointer>& bindings) {
   std::sort(bindings.begin(), bindings.end(),
             [](const BindingPointer& a, const BindingPointer& b) { return (*a)->participant < (*b)->participant; });
@@ -115,11 +97,11 @@ std::optional<PairWork> pair_work(const LoweredPlan& lowered, const LoweredPair&
   RegionNumbers targets(lowered.target_regions());
   work->steps = std::move(batched->steps);
   for (CopyStep& step : work->steps) {
-    step.source_region = sources.own_number(step.source_region);
-    step.target_region = targets.own_number(step.target_region);
+    step.source_region = sources.number_of(step.source_region);
+    step.target_region = targets.number_of(step.target_region);
   }
-  work->source_regions = std::move(sources).take();
-  work->target_regions = std::move(targets).take();
+  work->source_regions = std::move(sources).keys();
+  work->target_regions = std::move(targets).keys();
   PairWork result{work, {}, pair.counts.bytes};
   size_t begin = 0;
   for (const size_t end : batched->batch_ends) {

@@ -33,7 +33,7 @@ void Writer::handle(const Message& message) {
 // A job of an earlier life of this participant names another binding, and is not for this one.
 void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
   const auto own = std::find_if(job->source_bindings.begin(), job->source_bindings.end(),
-                                [&](const BindingPointer& binding) { return *binding == *first_.binding(); });
+                                [&](const BindingPointer& each) { return *each == *binding(); });
   if (own == job->source_bindings.end()) return;
   job_ = job;
   mail_.stop_all();
@@ -60,7 +60,7 @@ bool Writer::pin(TimePoint now, std::vector<Post>& posts) {
   if (first_.failure()) {
     fail(*first_.failure(), TransferState::kDraining);
   } else if (first_.done()) {
-    mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kSource, first_.binding()}));
+    mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kSource, binding()}));
     state_ = TransferState::kExporting;
   } else {
     return false;

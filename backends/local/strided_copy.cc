@@ -48,21 +48,26 @@ void copy_rows_cached(const Rows& rows, const std::byte* source, std::byte* targ
 bool can_stream() { return __builtin_cpu_supports("avx2") != 0; }
 void order_streamed() { _mm_sfence(); }
 
-// Whole lines, the target at the start of one. All loads of a block come before its stores, so that they overlap.
-[[gnu::target("avx2")]] inline void stream_lines(const std::byte* source, std::byte* target, uint64_t line_count) {
+// Whole lines, the target at the start of one. Loads of several lines come before their stores, so that they overlap.
+template <size_t kLines>
+[[gnu::target("avx2")]] inline void stream_block(const std::byte* source, std::byte* target) {
+  constexpr size_t kVectors = kLines * kLineBytes / sizeof(__m256i);
+  constexpr size_t kAtOnce = std::min<size_t>(kVectors, 8);
   const auto* from = reinterpret_cast<const __m256i_u*>(source);
   auto* to = reinterpret_cast<__m256i*>(target);
-  for (; line_count >= 4; line_count -= 4, from += 8, to += 8) {
-    __m256i block[8];
-    for (int i = 0; i < 8; ++i) block[i] = _mm256_loadu_si256(from + i);
-    for (int i = 0; i < 8; ++i) _mm256_stream_si256(to + i, block[i]);
+  for (size_t done = 0; done < kVectors; done += kAtOnce) {
+    __m256i vectors[kAtOnce];
+    for (size_t i = 0; i < kAtOnce; ++i) vectors[i] = _mm256_loadu_si256(from + done + i);
+    for (size_t i = 0; i < kAtOnce; ++i) _mm256_stream_si256(to + done + i, vectors[i]);
   }
-  for (; line_count > 0; --line_count, from += 2, to += 2) {
-    const __m256i low = _mm256_loadu_si256(from);
-    const __m256i high = _mm256_loadu_si256(from + 1);
-    _mm256_stream_si256(to, low);
-    _mm256_stream_si256(to + 1, high);
-  }
+}
+
+// A block of eight lines without a loop is worth a third for rows of 512 bytes.
+[[gnu::target("avx2")]] inline void stream_lines(const std::byte* source, std::byte* target, uint64_t line_count) {
+  if (line_count == 8) return stream_block<8>(source, target);
+  for (; line_count >= 4; line_count -= 4, source += 4 * kLineBytes, target += 4 * kLineBytes)
+    stream_block<4>(source, target);
+  for (; line_count > 0; --line_count, source += kLineBytes, target += kLineBytes) stream_block<1>(source, target);
 }
 
 // Rows that lie alike in the target's lines. Several are read at a time, a block of each, so that the memory is not
@@ -100,12 +105,20 @@ void copy_rows_streaming(const Rows& rows, const std::byte* source, std::byte* t
 
 #endif
 
+// Lines that a row has to itself can all be streamed. Where rows share lines, those are written through the cache, and
+// below 1 KiB that costs more than the rest gains: 0.57 to 0.95 of memcpy for 128 to 512 bytes, 1.6 for 1 KiB.
+bool worth_streaming(const Rows& rows, const std::byte* target) {
+  const uint64_t stride = rows.count > 1 ? rows.target_stride : 0;
+  const bool has_own_lines = (reinterpret_cast<uintptr_t>(target) | stride | rows.bytes) % kLineBytes == 0;
+  return has_own_lines || rows.bytes >= 1024;
+}
+
 void copy_rows(Rows rows, const std::byte* source, std::byte* target, CopyStores stores) {
   if (rows.source_stride == rows.bytes && rows.target_stride == rows.bytes) {  // they touch on both sides: one piece
     rows.bytes *= rows.count;
     rows.count = 1;
   }
-  if (stores == CopyStores::kStreaming && rows.bytes >= kLineBytes && can_stream())
+  if (stores == CopyStores::kStreaming && worth_streaming(rows, target) && can_stream())
     copy_rows_streaming(rows, source, target);
   else
     copy_rows_cached(rows, source, target);
@@ -130,12 +143,13 @@ void copy_axes(Axes axes, uint64_t bytes, const std::byte* source, std::byte* ta
 class EndAxes {
  public:
   EndAxes(const CopyStep& step, StepEnd end)
-      : stride_(end == StepEnd::kSource ? &CopyAxis::source_stride_bytes : &CopyAxis::target_stride_bytes),
-        axis_list_(step.axis_list),
-        count_(std::max<size_t>(step.axis_count, 1)) {
-    if (step.axis_count == 0) axis_list_[0] = CopyAxis{1, 0, 0};
-    std::sort(axis_list_.begin(), axis_list_.begin() + count_,
-              [this](const CopyAxis& a, const CopyAxis& b) { return a.*stride_ > b.*stride_; });
+      : stride_(end == StepEnd::kSource ? &CopyAxis::source_stride_bytes : &CopyAxis::target_stride_bytes) {
+    for (const CopyAxis& axis : step.axes()) {  // an insertion sort of six
+      size_t k = count_++;
+      for (; k > 0 && axis_list_[k - 1].*stride_ < axis.*stride_; --k) axis_list_[k] = axis_list_[k - 1];
+      axis_list_[k] = axis;
+    }
+    if (count_ == 0) axis_list_[count_++] = CopyAxis{1, 0, 0};
     reaches_[count_ - 1] = step.bytes;
     for (size_t k = count_ - 1; k > 0; --k)
       reaches_[k - 1] = reaches_[k] + axis_list_[k].*stride_ * (axis_list_[k].extent - 1);
@@ -168,8 +182,8 @@ class EndAxes {
 
  private:
   uint64_t CopyAxis::*stride_;
-  std::array<CopyAxis, CopyStep::kAxisCountMax> axis_list_;
-  size_t count_;
+  std::array<CopyAxis, CopyStep::kAxisCountMax> axis_list_ = {};
+  size_t count_ = 0;
   std::array<uint64_t, CopyStep::kAxisCountMax> reaches_ = {};  // of what lies inside axis k
 };
 
@@ -251,7 +265,8 @@ bool end_fits(const CopyStep& step, uint64_t offset, uint64_t CopyAxis::*stride,
 }  // namespace
 
 CopyStores choose_stores(uint64_t piece_bytes, uint64_t total_bytes) {
-  return piece_bytes >= 64 && total_bytes >= (uint64_t{32} << 20) ? CopyStores::kStreaming : CopyStores::kCached;
+  return piece_bytes >= kStreamingPieceBytesMin && total_bytes >= kStreamingTotalBytesMin ? CopyStores::kStreaming
+                                                                                          : CopyStores::kCached;
 }
 
 bool fits(const CopyStep& step, uint64_t source_bytes, uint64_t target_bytes) {

@@ -15,6 +15,9 @@ enum class CopyStores {
   kStreaming,  // past the cache where whole cache lines are written: for targets that nobody reads soon
 };
 
+constexpr uint64_t kStreamingPieceBytesMin = 256;
+constexpr uint64_t kStreamingTotalBytesMin = uint64_t{8} << 20;
+
 // What pays for `total_bytes` that are written in pieces of `piece_bytes` and read by nobody soon.
 CopyStores choose_stores(uint64_t piece_bytes, uint64_t total_bytes);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kChunksFamily[] = "chunks";
+constexpr char kNoRecord[] = "\xff\xff\xff\xff no record";  // a key that is removed sometimes, never written
 constexpr size_t kRecordCacheBytes = size_t{8} << 20;
 constexpr size_t kRecordBufferBytes = size_t{8} << 20;
 constexpr size_t kChunkBufferBytes = size_t{1} << 20;  // holds only what remove() could not do by deleting files
@@ -29,6 +31,8 @@ constexpr size_t kLogBytesMax = size_t{1} << 20;
 constexpr size_t kLogFilesMax = 3;
 constexpr int kOpenFilesMax = 512;  // an open file of 256 MiB costs about 50 KiB of memory, most of it its index
 constexpr double kFilterBitsPerKey = 10;
+constexpr size_t kRoomBytes = size_t{1} << 20;  // opening the store again writes less
+constexpr std::chrono::seconds kRepairWaitMax{1};
 
 // What RocksDB leaves in a directory before CURRENT makes it a database.
 constexpr std::array<std::string_view, 5> kLeftByCreation = {"LOCK", "LOG", "IDENTITY", "MANIFEST-", "000001.dbtmp"};
@@ -45,6 +49,7 @@ rocksdb::DBOptions database_options(rocksdb::Env* env, bool direct_io,
   options.info_log_level = rocksdb::WARN_LEVEL;
   options.max_log_file_size = kLogBytesMax;
   options.keep_log_file_num = kLogFilesMax;
+  options.avoid_flush_during_shutdown = true;  // everything that counts is in the log
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.max_bgerror_resume_count = 0;  // change() repairs, so that the moment is known
@@ -197,10 +202,7 @@ RocksDbDatabase::RocksDbDatabase(std::string directory, bool direct_io, rocksdb:
       listener_(std::make_shared<ErrorListener>()),
       options_(database_options(env, direct_io, listener_)) {}
 
-RocksDbDatabase::~RocksDbDatabase() {
-  families_.clear();
-  if (db_ != nullptr) db_->Close().PermitUncheckedError();  // what had to be durable is, and nobody could be told
-}
+RocksDbDatabase::~RocksDbDatabase() { close_families(); }
 
 Result<std::shared_ptr<RocksDbDatabase>> RocksDbDatabase::open(const RocksDbOptions& options) {
   rocksdb::Env& env = options.env == nullptr ? *rocksdb::Env::Default() : *options.env;
@@ -255,24 +257,90 @@ rocksdb::EnvOptions RocksDbDatabase::incoming_env_options() const {
   return options;
 }
 
-Status RocksDbDatabase::change(std::string_view what, const std::function<rocksdb::Status()>& run) {
-  if (const rocksdb::Status status = go_on(); !status.ok())
-    return rocksdb_status(
-        status, fmt::format("{}: the store at '{}' does not recover from an earlier error", what, directory_));
-  const rocksdb::Status status = run();
-  // At once, because until then a start of the process could find the failed change half done in the database's own
-  // list of files. When it does not help, the next change tries again.
-  if (!status.ok()) go_on().PermitUncheckedError();
+// Nothing is lost by an error of Close(): what had to be durable is.
+void RocksDbDatabase::close_families() {
+  families_.clear();
+  if (db_ != nullptr) db_->Close().PermitUncheckedError();
+  db_.reset();
+}
+
+Result<RocksDbDatabase::Access> RocksDbDatabase::access() {
+  std::shared_lock lock(use_);
+  if (db_ == nullptr) {  // closed for repair, and then it could not be opened
+    lock.unlock();
+    TRY_STATUS(repair());
+    lock.lock();
+    if (db_ == nullptr)
+      return Status(Code::kUnavailable, fmt::format("the store at '{}' is being opened again", directory_));
+  }
+  return Access{std::move(lock), db_.get(), families_[0].get(), families_[1].get()};
+}
+
+Status RocksDbDatabase::change(std::string_view what, const Change& run) {
+  if (listener_->stopped) TRY_STATUS(repair());
+  TRY(const Access access, access());
+  const rocksdb::Status status = run(access);
+  if (!status.ok() && listener_->stopped) heal().PermitUncheckedError();  // else the next change tries again
   return rocksdb_status(status, what);
 }
 
-rocksdb::Status RocksDbDatabase::go_on() {
-  if (!listener_->stopped) return rocksdb::Status::OK();
-  const std::lock_guard lock(repair_);
-  if (!listener_->stopped.exchange(false)) return rocksdb::Status::OK();
-  const rocksdb::Status status = db_->Resume();
-  if (!status.ok()) listener_->stopped = true;
+// RocksDB begins a new log instead of one that failed only together with a new memtable, and that only instead of one
+// that holds something. With something in it that is not from the log, a record that failed is never found in the old
+// log: not by the next opening either.
+Status RocksDbDatabase::write(std::string_view what, bool durable, const Fill& fill) {
+  return change(what, [&](const Access& access) {
+    rocksdb::WriteBatch batch;
+    if (rocksdb::Status status = fill(access, batch); !status.ok()) return status;
+    uint64_t entries = 0;
+    access.db->GetIntProperty(access.records, rocksdb::DB::Properties::kNumEntriesActiveMemTable, &entries);
+    rocksdb::WriteOptions options;
+    options.disableWAL = true;
+    if (entries == 0)
+      if (rocksdb::Status status = access.db->Delete(options, access.records, kNoRecord); !status.ok()) return status;
+    options.disableWAL = false;
+    options.sync = durable;
+    return access.db->Write(options, &batch);
+  });
+}
+
+// Makes what is in the files what the database holds. It is needed at once: a change of the list of files that could
+// not be synced may be in it, while the files that it names are gone, and with such a list the store would not open.
+rocksdb::Status RocksDbDatabase::heal() {
+  const std::lock_guard lock(heal_);
+  // Resume() takes for granted that no file is deleted while the list could not be written, but not every failed write
+  // of it saw to that.
+  rocksdb::Status status = db_->DisableFileDeletions();
+  if (!status.ok()) return status;
+  status = db_->Resume();
+  if (const rocksdb::Status enabled = db_->EnableFileDeletions(status.ok()); status.ok()) status = enabled;
   return status;
+}
+
+// After Resume(), this version of RocksDB takes records but gives files that are added a number that is no number. So
+// the database is opened again. Until that is likely to succeed it stays open for reading.
+Status RocksDbDatabase::repair() {
+  const std::string what = fmt::format("repair the store at '{}' after an earlier error", directory_);
+  const std::unique_lock lock(use_, kRepairWaitMax);
+  if (!lock.owns_lock()) return Status(Code::kUnavailable, fmt::format("cannot {} while it is read", what));
+  if (db_ != nullptr && !listener_->stopped) return Status();
+  if (db_ != nullptr) TRY_STATUS(rocksdb_status(heal(), what));
+  TRY_STATUS(check_room());
+  close_families();
+  TRY_STATUS(open_families());
+  listener_->stopped = false;
+  return Status();
+}
+
+Status RocksDbDatabase::check_room() {
+  const std::string path = directory_ + "/incoming/room";
+  std::unique_ptr<rocksdb::WritableFile> file;
+  rocksdb::Status status = env().NewWritableFile(path, &file, rocksdb::EnvOptions());
+  if (status.ok()) status = file->Append(std::string(kRoomBytes, 'x'));
+  if (status.ok()) status = file->Sync();
+  if (status.ok()) status = file->Close();
+  file.reset();
+  env().DeleteFile(path).PermitUncheckedError();
+  return rocksdb_status(status, fmt::format("write '{}'", path));
 }
 
 }  // namespace crossdock

@@ -3,10 +3,12 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
+#include <rocksdb/write_batch.h>
 
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,25 +24,33 @@ Status rocksdb_status(const rocksdb::Status& status, std::string_view what);
 // Thread-safe.
 class RocksDbDatabase {
  public:
+  // The database while it may be used: nobody closes it meanwhile.
+  struct Access {
+    std::shared_lock<std::shared_timed_mutex> lock;
+    rocksdb::DB* db = nullptr;
+    rocksdb::ColumnFamilyHandle* records = nullptr;
+    rocksdb::ColumnFamilyHandle* chunks = nullptr;
+  };
+
   static Result<std::shared_ptr<RocksDbDatabase>> open(const RocksDbOptions& options);
   ~RocksDbDatabase();
   RocksDbDatabase(const RocksDbDatabase&) = delete;
   RocksDbDatabase& operator=(const RocksDbDatabase&) = delete;
 
-  rocksdb::DB& db() const { return *db_; }
-  rocksdb::ColumnFamilyHandle* records() const { return families_[0].get(); }
-  rocksdb::ColumnFamilyHandle* chunks() const { return families_[1].get(); }
+  Result<Access> access();
+  // Runs something that changes the database, after repair where an earlier change failed.
+  using Change = std::function<rocksdb::Status(const Access&)>;
+  Status change(std::string_view what, const Change& run);
+  // A change through the log: what `fill` puts into the batch. `durable` as RecordTable::write().
+  using Fill = std::function<rocksdb::Status(const Access&, rocksdb::WriteBatch&)>;
+  Status write(std::string_view what, bool durable, const Fill& fill);
+
   rocksdb::Env& env() const { return *options_.env; }
   const std::string& directory() const { return directory_; }
-
   // A file that is not part of the database yet; such files are on its file system.
   std::string incoming_path(uint64_t segment) const;
   rocksdb::Options incoming_options() const;
   rocksdb::EnvOptions incoming_env_options() const;
-
-  // Runs something that changes the database. RocksDB takes no change after one that failed until it is told to go on;
-  // this tells it, before the change and after one that failed.
-  Status change(std::string_view what, const std::function<rocksdb::Status()>& run);
 
  private:
   class ErrorListener;
@@ -48,16 +58,20 @@ class RocksDbDatabase {
   RocksDbDatabase(std::string directory, bool direct_io, rocksdb::Env* env);
 
   Status open_families();
+  void close_families();
   Status empty_incoming();
-  rocksdb::Status go_on();
+  rocksdb::Status heal();
+  Status repair();
+  Status check_room();
 
   const std::string directory_;
   const bool direct_io_;
   const std::shared_ptr<ErrorListener> listener_;
   const rocksdb::DBOptions options_;
+  std::shared_timed_mutex use_;  // shared: users of what follows; exclusive: its opening and closing
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<std::unique_ptr<rocksdb::ColumnFamilyHandle>> families_;  // goes before the database
-  std::mutex repair_;
+  std::mutex heal_;
 };
 
 }  // namespace crossdock

@@ -53,29 +53,30 @@ class RocksDbRecordTable final : public RecordTable {
   explicit RocksDbRecordTable(std::shared_ptr<RocksDbDatabase> database) : database_(std::move(database)) {}
 
   Result<std::optional<std::string>> get(const std::string& key) const override {
+    TRY(const RocksDbDatabase::Access access, database_->access());
     std::string value;
-    const rocksdb::Status status = database_->db().Get(rocksdb::ReadOptions(), database_->records(), key, &value);
+    const rocksdb::Status status = access.db->Get(rocksdb::ReadOptions(), access.records, key, &value);
     if (status.IsNotFound()) return std::optional<std::string>();
     TRY_STATUS(rocksdb_status(status, fmt::format("read a record of the store at '{}'", database_->directory())));
     return std::optional<std::string>(std::move(value));
   }
 
   Status write(std::span<const RecordChange> changes, bool durable) override {
-    rocksdb::WriteBatch batch;
     const std::string what = fmt::format("write records of the store at '{}'", database_->directory());
-    for (const RecordChange& change : changes)
-      TRY_STATUS(rocksdb_status(change.value ? batch.Put(database_->records(), change.key, *change.value)
-                                             : batch.Delete(database_->records(), change.key),
-                                what));
-    rocksdb::WriteOptions options;
-    options.sync = durable;
-    return database_->change(what, [&] { return database_->db().Write(options, &batch); });
+    return database_->write(what, durable, [&](const RocksDbDatabase::Access& access, rocksdb::WriteBatch& batch) {
+      for (const RecordChange& change : changes) {
+        rocksdb::Status status = change.value ? batch.Put(access.records, change.key, *change.value)
+                                              : batch.Delete(access.records, change.key);
+        if (!status.ok()) return status;
+      }
+      return rocksdb::Status::OK();
+    });
   }
 
   Status scan(const std::string& prefix,
               const std::function<bool(std::string_view key, std::string_view value)>& visit) const override {
-    const std::unique_ptr<rocksdb::Iterator> at(
-        database_->db().NewIterator(rocksdb::ReadOptions(), database_->records()));
+    TRY(const RocksDbDatabase::Access access, database_->access());
+    const std::unique_ptr<rocksdb::Iterator> at(access.db->NewIterator(rocksdb::ReadOptions(), access.records));
     for (at->Seek(prefix); at->Valid() && at->key().starts_with(prefix); at->Next())
       if (!visit(at->key().ToStringView(), at->value().ToStringView())) break;
     return rocksdb_status(at->status(), fmt::format("read records of the store at '{}'", database_->directory()));
@@ -103,8 +104,8 @@ class RocksDbSegmentWriter final : public SegmentWriter {
     const Key key = chunk_key(object.value(), chunk);
     CHECK(writer_ == nullptr || slice(last_).compare(slice(key)) < 0);
     if (writer_ == nullptr) {
-      writer_ = std::make_unique<rocksdb::SstFileWriter>(database_->incoming_env_options(),
-                                                         database_->incoming_options(), database_->chunks());
+      writer_ =
+          std::make_unique<rocksdb::SstFileWriter>(database_->incoming_env_options(), database_->incoming_options());
       status_ = rocksdb_status(writer_->Open(path_), fmt::format("create '{}'", path_));
     }
     if (!status_.ok()) return status_;
@@ -183,10 +184,13 @@ Status RocksDbChunkTable::add(std::vector<std::unique_ptr<SegmentWriter>> segmen
   options.failed_move_fall_back_to_copy = false;
   options.write_global_seqno = false;  // the files stay as they are
   return database_->change(fmt::format("add segments to the store at '{}'", database_->directory()),
-                           [&] { return database_->db().IngestExternalFile(database_->chunks(), paths, options); });
+                           [&](const RocksDbDatabase::Access& access) {
+                             return access.db->IngestExternalFile(access.chunks, paths, options);
+                           });
 }
 
 Status RocksDbChunkTable::read(std::span<const ChunkName> names, const Take& take) const {
+  TRY(const RocksDbDatabase::Access access, database_->access());
   rocksdb::ReadOptions options;
   options.fill_cache = false;
   // Checksums of blocks are verified although the caller has its own: RocksDB would take damaged bytes for lengths.
@@ -202,7 +206,7 @@ Status RocksDbChunkTable::read(std::span<const ChunkName> names, const Take& tak
       slices[i] = slice(keys[i]);
       values[i].Reset();
     }
-    database_->db().MultiGet(options, database_->chunks(), batch.size(), slices.data(), values.data(), statuses.data());
+    access.db->MultiGet(options, access.chunks, batch.size(), slices.data(), values.data(), statuses.data());
     for (size_t i = 0; i < batch.size(); ++i) {
       const bool found = !statuses[i].IsNotFound();
       if (found && !statuses[i].ok())
@@ -228,29 +232,32 @@ Status RocksDbChunkTable::remove(std::span<const uint64_t> segments) {
   std::vector<rocksdb::RangePtr> ranges;
   for (size_t i = 0; i < slices.size(); i += 2) ranges.emplace_back(&slices[i], &slices[i + 1]);
   const std::string what = fmt::format("remove segments of the store at '{}'", database_->directory());
-  TRY_STATUS(database_->change(what, [&] {
-    return rocksdb::DeleteFilesInRanges(&database_->db(), database_->chunks(), ranges.data(), ranges.size(), false);
+  TRY_STATUS(database_->change(what, [&](const RocksDbDatabase::Access& access) {
+    return rocksdb::DeleteFilesInRanges(access.db, access.chunks, ranges.data(), ranges.size(), false);
   }));
 
   // A file that a tool of RocksDB made of several segments stays as long as one of them does.
   TRY(const std::vector<FileSegments> left, files());
-  rocksdb::WriteBatch batch;
-  for (size_t i = 0; i < segments.size(); ++i) {
-    const bool is_left = std::any_of(left.begin(), left.end(), [segment = segments[i]](const FileSegments& file) {
-      return file.first <= segment && segment <= file.last;
-    });
-    if (is_left)
-      TRY_STATUS(rocksdb_status(batch.DeleteRange(database_->chunks(), slices[2 * i], slices[2 * i + 1]), what));
-  }
-  if (batch.Count() == 0) return Status();
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return database_->change(what, [&] { return database_->db().Write(options, &batch); });
+  std::vector<rocksdb::RangePtr> hidden;
+  for (size_t i = 0; i < segments.size(); ++i)
+    if (std::any_of(left.begin(), left.end(), [segment = segments[i]](const FileSegments& file) {
+          return file.first <= segment && segment <= file.last;
+        }))
+      hidden.push_back(ranges[i]);
+  if (hidden.empty()) return Status();
+  return database_->write(what, true, [&](const RocksDbDatabase::Access& access, rocksdb::WriteBatch& batch) {
+    for (const rocksdb::RangePtr& range : hidden) {
+      rocksdb::Status status = batch.DeleteRange(access.chunks, *range.start, *range.limit);
+      if (!status.ok()) return status;
+    }
+    return rocksdb::Status::OK();
+  });
 }
 
 Result<std::vector<RocksDbChunkTable::FileSegments>> RocksDbChunkTable::files() const {
+  TRY(const RocksDbDatabase::Access access, database_->access());
   rocksdb::ColumnFamilyMetaData metadata;
-  database_->db().GetColumnFamilyMetaData(database_->chunks(), &metadata);
+  access.db->GetColumnFamilyMetaData(access.chunks, &metadata);
   std::vector<FileSegments> files;
   for (const rocksdb::LevelMetaData& level : metadata.levels)
     for (const rocksdb::SstFileMetaData& file : level.files) {
@@ -264,6 +271,7 @@ Result<std::vector<RocksDbChunkTable::FileSegments>> RocksDbChunkTable::files() 
 
 Result<std::vector<uint64_t>> RocksDbChunkTable::segments() const {
   TRY(const std::vector<FileSegments> all, files());
+  TRY(const RocksDbDatabase::Access access, database_->access());
   rocksdb::ReadOptions options;
   options.fill_cache = false;
   std::vector<uint64_t> found;
@@ -272,7 +280,7 @@ Result<std::vector<uint64_t>> RocksDbChunkTable::segments() const {
       found.push_back(file.first);
       continue;
     }
-    const std::unique_ptr<rocksdb::Iterator> at(database_->db().NewIterator(options, database_->chunks()));
+    const std::unique_ptr<rocksdb::Iterator> at(access.db->NewIterator(options, access.chunks));
     for (at->Seek(slice(segment_key(file.first))); at->Valid(); at->Seek(slice(segment_key(found.back() + 1)))) {
       const uint64_t segment = segment_of_key(at->key());
       if (segment > file.last) break;

@@ -103,7 +103,7 @@ struct PublicationChanges {
 
 namespace {
 
-Result<std::vector<ObjectNumber>> numbers_of(const Valid<StoreManifest>& manifest, const Upload& upload) {
+Result<std::vector<ObjectNumber>> numbers_of(const Valid<StoreManifest>& manifest, const UploadData& upload) {
   std::vector<ObjectNumber> numbers;
   for (const StoredObject& object : manifest->objects) {
     const auto found = upload.objects.find(object.id);
@@ -142,7 +142,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   if (manifest != nullptr && digest_of_part((**manifest)->snapshot) != *target.snapshot)
     return failed(Status(Code::kInvalidArgument, fmt::format("the manifest is of another snapshot than {}",
                                                              target.snapshot->hex())));
-  Upload& upload = state.uploads[txn];
+  UploadData& upload = state.uploads[txn];
 
   // Data first. Nobody else touches the upload's segments: no put is under way, and none is taken any more.
   if (!upload.added) {

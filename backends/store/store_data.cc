@@ -75,7 +75,7 @@ Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnI
     const auto found = uploads.find(txn);
     if (found == uploads.end())
       return Status(Code::kConflict, fmt::format("transaction '{}' was aborted", txn.text()));
-    Upload& upload = found->second;
+    UploadData& upload = found->second;
     for (auto& segment : upload.segments)
       if (!segment->finished) {
         std::unique_ptr<UploadSegment> taken = std::move(segment);
@@ -210,7 +210,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
       state.ledger.fragment_failed(txn, step);
       return status;
     };
-    Upload& upload = state.uploads[txn];
+    UploadData& upload = state.uploads[txn];
     if (state.tenant_bytes(tenant) > state.options.quota_bytes) {
       const uint64_t others = state.tenant_bytes(tenant) - step.object_bytes;
       state.ledger.fragment_failed(txn, step);

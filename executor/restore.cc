@@ -1,0 +1,308 @@
+#include "executor/restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace crossdock {
+
+Restore::Restore(RestoreOptions options)
+    : options_(std::move(options)),
+      bindings_(options_.participants.size()),
+      is_active_(options_.participants.size(), false) {
+  Lookup lookup{SnapshotId(), options_.lease};
+  if (const auto* snapshot = std::get_if<SnapshotId>(&options_.what)) {
+    lookup.key = *snapshot;
+  } else {
+    const PrefixRestore& prefix = *std::get<std::shared_ptr<const PrefixRestore>>(options_.what);
+    lookup.key = prefix_objects(prefix.match, prefix.keys);
+  }
+  lookup_.emplace(LookupPost{std::move(lookup)}, options_.retry, options_.seed);
+}
+
+std::string Restore::state() const {
+  constexpr std::array<std::string_view, 8> kNames = {"looking up", "reserving",  "reading",   "fencing",
+                                                      "validating", "activating", "releasing", "finished"};
+  return std::string(kNames[static_cast<size_t>(state_)]);
+}
+
+void Restore::enter(RestoreState state, TimePoint now) {
+  state_ = state;
+  drain_deadline_ = now + options_.drain;
+}
+
+// The memory is fenced before it is given back, so that is where every failure goes.
+void Restore::fail(Status cause) {
+  if (!cause_) cause_ = std::move(cause);
+  if (state_ < RestoreState::kFencing) state_ = RestoreState::kFencing;
+}
+
+Restore::Calls Restore::calls(RuntimeCall call, std::vector<size_t> members) const {
+  WorkList list(std::vector<uint64_t>(members.size(), 0), options_.window, options_.retry,
+                options_.seed + 16 + static_cast<uint64_t>(call));
+  return Calls{call, std::move(members), std::move(list)};
+}
+
+void Restore::post_calls(Calls& calls, TimePoint now, std::vector<Post>& posts) {
+  while (const std::optional<size_t> unit = calls.list.next(now)) {
+    calls.list.started(*unit, ops_.next());
+    posts.push_back(Post{ops_.last(), RuntimePost{calls.call, options_.participants[calls.members[*unit]]}});
+  }
+}
+
+void Restore::take(TimePoint now, const Completion& completion) {
+  if (lookup_->complete(completion, now)) {
+    // Kept although the restore may have been given up: the lease has to be released.
+    if (const Found* found = lookup_->result<Found>()) found_ = *found;
+    return;
+  }
+  if (reserves_)
+    if (const auto ended = reserves_->list.complete(completion, now)) {
+      const auto* binding = std::get_if<BindingPointer>(&completion.result);
+      if (ended->done && binding != nullptr) bindings_[reserves_->members[ended->unit]] = *binding;
+      return;
+    }
+  if (gets_)
+    if (const auto ended = gets_->complete(completion, now)) {
+      const auto* report = std::get_if<GetReport>(&completion.result);
+      if (ended->done && report != nullptr) outcome_.read += *report;
+      return;
+    }
+  if (revokes_ && revokes_->complete(completion, now)) return;
+  if (validates_ && validates_->list.complete(completion, now)) return;
+  if (activates_)
+    if (const auto ended = activates_->list.complete(completion, now)) {
+      if (ended->done) is_active_[activates_->members[ended->unit]] = true;
+      return;
+    }
+  if (releases_ && releases_->list.complete(completion, now)) return;
+  if (lease_release_) lease_release_->complete(completion, now);
+}
+
+bool Restore::look_up(TimePoint now, std::vector<Post>& posts) {
+  lookup_->advance(now, ops_, posts);
+  if (lookup_->failure()) {
+    fail(*lookup_->failure());
+    return true;
+  }
+  if (!lookup_->done()) return false;
+  if (const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&options_.what)) {
+    const auto manifest = prefix_manifest((**prefix).catalog, (**prefix).match, (**prefix).keys, (**prefix).snapshot, *found_);
+    if (!manifest.ok()) {
+      fail(manifest.status());
+      return true;
+    }
+  }
+  std::vector<size_t> all(options_.participants.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  reserves_ = calls(RuntimeCall::kReserve, std::move(all));
+  state_ = RestoreState::kReserving;
+  return true;
+}
+
+bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
+  post_calls(*reserves_, now, posts);
+  if (const auto& failure = reserves_->list.failure()) {
+    fail(Status(failure->second.code(), fmt::format("target '{}' could not be reserved: {}",
+                                                    options_.participants[failure->first].text(),
+                                                    failure->second.message())));
+    return true;
+  }
+  if (!reserves_->list.done()) return false;
+  Faults faults(fmt::format("restore '{}'", options_.operation.text()));
+  PlanOptions plan = options_.plan;
+  if (plan.targets.empty())
+    for (const ParticipantId& participant : options_.participants) plan.targets.emplace_back(participant.text());
+  std::sort(plan.targets.begin(), plan.targets.end());
+  job_ = make_restore_job(*found_, options_.target, bindings_, plan, options_.lower, options_.limits, faults);
+  if (job_ == nullptr) {
+    fail(faults.to_status());
+    return true;
+  }
+  gets_.emplace(job_->get_bytes, options_.window, options_.retry, options_.seed + 1);
+  state_ = RestoreState::kReading;
+  return true;
+}
+
+bool Restore::read(TimePoint now, std::vector<Post>& posts) {
+  while (const std::optional<size_t> unit = gets_->next(now)) {
+    GetStep get = job_->gets[*unit];
+    get.lease = found_->lease;
+    gets_->started(*unit, ops_.next());
+    posts.push_back(Post{ops_.last(), GetPost{std::move(get)}});
+  }
+  if (const auto& failure = gets_->failure()) {
+    const Status& status = failure->second;
+    fail(Status(status.code(), fmt::format("restore '{}': {}", options_.operation.text(), status.message())));
+    return true;
+  }
+  if (!gets_->done()) return false;
+  state_ = RestoreState::kFencing;
+  return true;
+}
+
+std::vector<OpId> Restore::under_way() const {
+  std::vector<OpId> ops = lookup_->under_way();
+  const auto add = [&](const WorkList& list) {
+    for (const OpId op : list.under_way()) ops.push_back(op);
+  };
+  for (const std::optional<Calls>* each : {&reserves_, &validates_, &activates_, &releases_})
+    if (*each) add((*each)->list);
+  for (const std::optional<WorkList>* list : {&gets_, &revokes_})
+    if (*list) add(**list);
+  if (lease_release_)
+    for (const OpId op : lease_release_->under_way()) ops.push_back(op);
+  return ops;
+}
+
+bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
+  if (!std::exchange(fencing_, true)) {
+    enter(RestoreState::kFencing, now);
+    lookup_->stop();
+    if (reserves_) reserves_->list.stop();
+    if (gets_) {
+      gets_->stop();
+      for (const OpId op : gets_->under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kStore}});
+    }
+  }
+  // First what is under way, then the revokes: all that was reserved is known only now.
+  if (!revokes_ && under_way().empty()) {
+    for (const BindingPointer& binding : bindings_)
+      if (binding != nullptr)
+        for (RegionKey& key : region_keys(**binding)) keys_.push_back(std::move(key));
+    std::sort(keys_.begin(), keys_.end());
+    keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
+    revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 2);
+  }
+  if (revokes_)
+    while (const std::optional<size_t> unit = revokes_->next(now)) {
+      revokes_->started(*unit, ops_.next());
+      posts.push_back(Post{ops_.last(), RevokePost{keys_[*unit]}});
+    }
+  const bool failed = revokes_ && revokes_->failure() && revokes_->quiet();
+  if (failed && !cause_) cause_ = revokes_->failure()->second;
+  if (failed || (now >= drain_deadline_ && !(revokes_ && revokes_->done()))) {
+    // Whoever writes late could still hit the pages: they are not given back.
+    outcome_.lost = under_way();
+    if (!cause_) cause_ = Status(Code::kDeadline, fmt::format("restore '{}' could not be fenced", options_.operation.text()));
+    finish();
+    return false;
+  }
+  if (!revokes_ || !revokes_->done()) return false;
+  if (cause_) {
+    enter(RestoreState::kReleasing, now);
+    return true;
+  }
+  validates_ = calls(RuntimeCall::kValidate, reserves_->members);
+  enter(RestoreState::kValidating, now);
+  return true;
+}
+
+bool Restore::validate(TimePoint now, std::vector<Post>& posts) {
+  post_calls(*validates_, now, posts);
+  if (const auto& failure = validates_->list.failure(); failure && validates_->list.quiet()) {
+    if (!cause_)
+      cause_ = Status(failure->second.code(),
+                      fmt::format("target '{}': {}", options_.participants[validates_->members[failure->first]].text(),
+                                  failure->second.message()));
+    enter(RestoreState::kReleasing, now);
+    return true;
+  }
+  if (!validates_->list.done()) {
+    if (now < drain_deadline_) return false;
+    outcome_.lost = under_way();
+    finish();
+    return false;
+  }
+  activates_ = calls(RuntimeCall::kActivate, reserves_->members);
+  enter(RestoreState::kActivating, now);
+  return true;
+}
+
+bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
+  post_calls(*activates_, now, posts);
+  const auto& failure = activates_->list.failure();
+  if (!activates_->list.done() && !(failure && activates_->list.quiet())) {
+    if (now < drain_deadline_) return false;
+    outcome_.lost = under_way();
+  }
+  if (failure && !cause_) cause_ = failure->second;
+  outcome_.activated = activates_->list.done();
+  enter(RestoreState::kReleasing, now);
+  return true;
+}
+
+// Everything that was reserved and is not active, and the lease.
+bool Restore::release(TimePoint now, std::vector<Post>& posts) {
+  if (!releases_) {
+    std::vector<size_t> members;
+    for (size_t i = 0; i < bindings_.size(); ++i)
+      if (bindings_[i] != nullptr && !is_active_[i]) members.push_back(i);
+    releases_ = calls(RuntimeCall::kRelease, std::move(members));
+    if (found_) lease_release_.emplace(ReleaseLeasePost{found_->lease}, options_.retry, options_.seed + 3);
+  }
+  post_calls(*releases_, now, posts);
+  if (lease_release_) lease_release_->advance(now, ops_, posts);
+  const bool pages_given = releases_->list.done() || (releases_->list.failure() && releases_->list.quiet());
+  const bool lease_given = !lease_release_ || lease_release_->done() || lease_release_->failure();
+  if ((!pages_given || !lease_given) && now < drain_deadline_) return false;
+  outcome_.released = releases_->list.done();
+  for (const OpId op : under_way()) outcome_.lost.push_back(op);
+  finish();
+  return false;
+}
+
+void Restore::finish() {
+  if (cause_) outcome_.cause = *cause_;
+  if (!outcome_.activated)
+    for (size_t i = 0; i < is_active_.size(); ++i)
+      if (is_active_[i]) outcome_.activated_only.push_back(options_.participants[i]);
+  outcome_.object_count = job_ == nullptr ? 0 : job_->object_count;
+  outcome_.operations = gets_ ? gets_->attempt_count() : 0;
+  state_ = RestoreState::kFinished;
+}
+
+bool Restore::step(TimePoint now, std::vector<Post>& posts) {
+  if (state_ < RestoreState::kFencing) {
+    if (abort_request_) {
+      fail(Status(Code::kCancelled, *abort_request_));
+    } else if (now >= deadline_) {
+      fail(Status(Code::kDeadline,
+                  fmt::format("restore '{}' was still {} at its deadline", options_.operation.text(), state())));
+    }
+  }
+  switch (state_) {
+    case RestoreState::kLookingUp: return look_up(now, posts);
+    case RestoreState::kReserving: return reserve(now, posts);
+    case RestoreState::kReading: return read(now, posts);
+    case RestoreState::kFencing: return fence(now, posts);
+    case RestoreState::kValidating: return validate(now, posts);
+    case RestoreState::kActivating: return activate(now, posts);
+    case RestoreState::kReleasing: return release(now, posts);
+    case RestoreState::kFinished: return false;
+  }
+  return false;
+}
+
+void Restore::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
+  if (!std::exchange(started_, true)) deadline_ = now + options_.timeout;
+  for (const Completion& completion : completions) take(now, completion);
+  while (step(now, posts)) {
+  }
+}
+
+TimePoint Restore::wake_at() const {
+  if (state_ == RestoreState::kFinished) return TimePoint::never();
+  TimePoint wake = state_ < RestoreState::kFencing ? deadline_ : drain_deadline_;
+  wake = std::min(wake, lookup_->wake_at());
+  for (const std::optional<Calls>* each : {&reserves_, &validates_, &activates_, &releases_})
+    if (*each) wake = std::min(wake, (*each)->list.wake_at());
+  for (const std::optional<WorkList>* list : {&gets_, &revokes_})
+    if (*list) wake = std::min(wake, (*list)->wake_at());
+  if (lease_release_) wake = std::min(wake, lease_release_->wake_at());
+  return wake;
+}
+
+}  // namespace crossdock

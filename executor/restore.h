@@ -1,0 +1,133 @@
+// Restore: store to runtime. Looks up and leases, reserves, reads what the targets own straight into their memory,
+// fences, validates, activates. A restore that fails leaves nothing activated and nothing reserved.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/protocol.h"
+#include "executor/store_jobs.h"
+#include "executor/task.h"
+#include "executor/work_list.h"
+
+namespace crossdock {
+
+// A prefix of pages that was matched before. All outlive the restore.
+struct PrefixRestore {
+  LayoutCatalog catalog;
+  PrefixMatch match;
+  std::vector<PageKey> keys;
+  Valid<SnapshotDescriptor> snapshot;  // of the prefix's tokens
+};
+
+struct RestoreOptions {
+  OperationId operation;
+  std::shared_ptr<const Valid<PlacementManifest>> target;
+  std::vector<ParticipantId> participants;                              // targets that are restored here
+  std::variant<SnapshotId, std::shared_ptr<const PrefixRestore>> what;  // a snapshot, or a prefix of pages
+  LeaseRequest lease;
+  PlanOptions plan;
+  LowerLimits lower;
+  RestoreLimits limits;
+  Duration timeout = Duration::from_s(600);
+  Duration drain = Duration::from_s(60);
+  WindowLimits window;
+  RetryOptions retry;
+  uint64_t seed = 1;
+};
+
+enum class RestoreState {
+  kLookingUp,
+  kReserving,
+  kReading,
+  kFencing,
+  kValidating,
+  kActivating,
+  kReleasing,
+  kFinished,
+};
+
+struct RestoreOutcome {
+  bool activated = false;          // all of the targets
+  std::vector<ParticipantId> activated_only;  // where only some could be
+  bool released = false;           // what was not activated was given back
+  std::vector<OpId> lost;          // operations that never completed: pages stay reserved
+  Status cause;
+  GetReport read;
+  uint64_t object_count = 0;
+  uint64_t operations = 0;
+
+  // Bytes of chunks that were read for each byte that was delivered.
+  double read_amplification() const {
+    return read.bytes == 0 ? 1 : static_cast<double>(read.bytes_read) / static_cast<double>(read.bytes);
+  }
+};
+
+class Restore : public Protocol {
+ public:
+  explicit Restore(RestoreOptions options);
+
+  void advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) override;
+  TimePoint wake_at() const override;
+  bool finished() const override { return state_ == RestoreState::kFinished; }
+  std::string state() const override;
+
+  void request_abort(std::string reason) { abort_request_ = std::move(reason); }
+
+  const RestoreOutcome& outcome() const { return outcome_; }
+  const std::shared_ptr<const RestoreJob>& job() const { return job_; }
+  uint64_t done_bytes() const { return outcome_.read.bytes; }
+
+ private:
+  // A call of the runtime for each of some participants.
+  struct Calls {
+    RuntimeCall call;
+    std::vector<size_t> members;  // numbers in options_.participants
+    WorkList list;
+  };
+
+  void take(TimePoint now, const Completion& completion);
+  bool step(TimePoint now, std::vector<Post>& posts);
+  bool look_up(TimePoint now, std::vector<Post>& posts);
+  bool reserve(TimePoint now, std::vector<Post>& posts);
+  bool read(TimePoint now, std::vector<Post>& posts);
+  bool fence(TimePoint now, std::vector<Post>& posts);
+  bool validate(TimePoint now, std::vector<Post>& posts);
+  bool activate(TimePoint now, std::vector<Post>& posts);
+  bool release(TimePoint now, std::vector<Post>& posts);
+  void fail(Status cause);
+  void enter(RestoreState state, TimePoint now);
+  Calls calls(RuntimeCall call, std::vector<size_t> members) const;
+  void post_calls(Calls& calls, TimePoint now, std::vector<Post>& posts);
+  std::vector<OpId> under_way() const;
+  void finish();
+
+  RestoreOptions options_;
+  OpIds ops_;
+  RestoreState state_ = RestoreState::kLookingUp;
+  bool started_ = false;
+  bool fencing_ = false;
+  TimePoint deadline_;
+  TimePoint drain_deadline_ = TimePoint::never();
+  std::optional<Task> lookup_;
+  std::optional<Found> found_;
+  std::optional<Calls> reserves_;
+  std::vector<BindingPointer> bindings_;  // of each participant; null: not reserved
+  std::shared_ptr<const RestoreJob> job_;
+  std::optional<WorkList> gets_;
+  std::vector<RegionKey> keys_;
+  std::optional<WorkList> revokes_;
+  std::optional<Calls> validates_;
+  std::optional<Calls> activates_;
+  std::vector<bool> is_active_;
+  std::optional<Calls> releases_;
+  std::optional<Task> lease_release_;
+  std::optional<std::string> abort_request_;
+  std::optional<Status> cause_;
+  RestoreOutcome outcome_;
+};
+
+}  // namespace crossdock

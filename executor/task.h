@@ -1,0 +1,52 @@
+// Task: one call of a port, again while its failure may pass.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "executor/mailbox.h"
+#include "executor/work_list.h"
+
+namespace crossdock {
+
+class Task {
+ public:
+  Task(decltype(Post::call) call, const RetryOptions& retry, uint64_t seed)
+      : call_(std::move(call)), list_({0}, WindowLimits{1, 1}, retry, seed) {}
+
+  // Posts it when it is due.
+  void advance(TimePoint now, OpIds& ops, std::vector<Post>& posts) {
+    if (!list_.next(now)) return;
+    list_.started(0, ops.next());
+    posts.push_back(Post{ops.last(), call_});
+  }
+  // True when the completion was this call's.
+  bool complete(const Completion& completion, TimePoint now) {
+    const std::optional<WorkList::Ended> ended = list_.complete(completion, now);
+    if (ended && ended->done) result_ = completion;
+    return ended.has_value();
+  }
+  // It is not posted any more; what is under way still completes.
+  void stop() { list_.stop(); }
+
+  bool done() const { return list_.done(); }
+  bool quiet() const { return list_.quiet(); }
+  std::optional<Status> failure() const {
+    return list_.failure() ? std::optional(list_.failure()->second) : std::nullopt;
+  }
+  // Of a call that is done; null when it has no value of this type.
+  template <class Value>
+  const Value* result() const {
+    return result_ ? std::get_if<Value>(&result_->result) : nullptr;
+  }
+  std::vector<OpId> under_way() const { return list_.under_way(); }
+  TimePoint wake_at() const { return list_.wake_at(); }
+
+ private:
+  decltype(Post::call) call_;
+  WorkList list_;
+  std::optional<Completion> result_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,308 @@
+#include "executor/upload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/wire/documents.h"
+
+namespace crossdock {
+
+Upload::Upload(UploadOptions options)
+    : options_(std::move(options)),
+      pins_(std::vector<uint64_t>(options_.participants.size(), 0), options_.window, options_.retry, options_.seed),
+      bindings_(options_.participants.size()) {}
+
+std::string Upload::state() const {
+  constexpr std::array<std::string_view, 8> kNames = {"pinning",  "beginning", "putting",   "committing",
+                                                      "draining", "aborting",  "releasing", "finished"};
+  return std::string(kNames[static_cast<size_t>(state_)]);
+}
+
+void Upload::enter(UploadState state, TimePoint now) {
+  state_ = state;
+  drain_deadline_ = now + options_.drain;
+}
+
+void Upload::fail(Status cause) {
+  if (!cause_) cause_ = std::move(cause);
+  state_ = UploadState::kDraining;
+  drain_deadline_ = TimePoint::never();
+}
+
+void Upload::take_receipt(const PutReceipt& receipt) {
+  if (receipt.stored) stored_[receipt.object] = *receipt.stored;
+}
+
+void Upload::take(TimePoint now, const Completion& completion) {
+  if (const auto ended = pins_.complete(completion, now)) {
+    if (!ended->done) return;
+    pinned_.push_back(ended->unit);
+    if (const auto* binding = std::get_if<BindingPointer>(&completion.result)) bindings_[ended->unit] = *binding;
+    return;
+  }
+  for (std::optional<Task>* task : {&begin_, &commit_, &abort_})
+    if (*task && (*task)->complete(completion, now)) return;
+  if (puts_)
+    if (const auto ended = puts_->complete(completion, now)) {
+      const auto* receipt = std::get_if<PutReceipt>(&completion.result);
+      if (ended->done && receipt != nullptr) take_receipt(*receipt);
+      return;
+    }
+  if (releases_) releases_->complete(completion, now);
+}
+
+bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
+  while (const std::optional<size_t> unit = pins_.next(now)) {
+    pins_.started(*unit, ops_.next());
+    posts.push_back(Post{ops_.last(), RuntimePost{RuntimeCall::kPin, options_.participants[*unit]}});
+  }
+  if (pins_.failure()) {
+    const auto& [unit, status] = *pins_.failure();
+    fail(Status(status.code(),
+                fmt::format("source '{}' could not be pinned: {}", options_.participants[unit].text(), status.message())));
+    return true;
+  }
+  if (!pins_.done()) return false;
+  Faults faults(fmt::format("upload '{}'", options_.txn.text()));
+  job_ = make_upload_job(options_.documents, bindings_, options_.plan, options_.lower,
+                         options_.page_keys ? UploadKind::kPages : UploadKind::kSnapshot, faults);
+  if (job_ == nullptr) {
+    fail(faults.to_status());
+    return true;
+  }
+  const Range tokens = (*options_.documents.snapshot)->tokens;
+  const uint64_t page_tokens = (*options_.documents.layout)->page_tokens;
+  if (options_.page_keys && (tokens.begin() != 0 || tokens.end() % page_tokens != 0 ||
+                             tokens.end() / page_tokens != options_.page_keys->size())) {
+    fail(Status(Code::kInvalidArgument,
+                fmt::format("upload '{}': tokens [{},{}) are not the {} pages of {} tokens that there are keys of",
+                            options_.txn.text(), tokens.begin(), tokens.end(), options_.page_keys->size(), page_tokens)));
+    return true;
+  }
+  UploadTarget target{options_.tenant, std::nullopt, options_.lease};
+  if (!options_.page_keys) target.snapshot = digest(*options_.documents.snapshot);
+  begin_.emplace(BeginPost{options_.txn, std::move(target)}, options_.retry, options_.seed + 1);
+  state_ = UploadState::kBeginning;
+  return true;
+}
+
+// What the store says of the transaction may be that it was decided before.
+bool Upload::settle(const TxnState& state) {
+  if (state.phase == TxnPhase::kOpen) return false;
+  outcome_.committed = state.phase == TxnPhase::kCommitted;
+  outcome_.unknown = false;
+  outcome_.sequence = state.sequence;
+  if (outcome_.committed)
+    cause_ = std::nullopt;
+  else if (!cause_)
+    cause_ = Status(Code::kConflict, fmt::format("upload '{}' was aborted: {}", options_.txn.text(), state.reason));
+  return true;
+}
+
+bool Upload::begin(TimePoint now, std::vector<Post>& posts) {
+  begin_->advance(now, ops_, posts);
+  if (begin_->failure()) {
+    fail(*begin_->failure());
+    return true;
+  }
+  if (!begin_->done()) return false;
+  if (settle(*begin_->result<TxnState>())) {
+    enter(UploadState::kReleasing, now);
+    return true;
+  }
+  std::vector<uint64_t> bytes;
+  for (const PutStep& step : job_->puts) bytes.push_back(step.steps.total_bytes());
+  puts_.emplace(std::move(bytes), options_.window, options_.retry, options_.seed + 2);
+  put_round_count_ = 1;
+  state_ = UploadState::kPutting;
+  return true;
+}
+
+bool Upload::put(TimePoint now, std::vector<Post>& posts) {
+  while (const std::optional<size_t> unit = puts_->next(now)) {
+    puts_->started(*unit, ops_.next());
+    posts.push_back(Post{ops_.last(), PutPost{options_.txn, job_->puts[*unit]}});
+  }
+  if (puts_->failure()) {
+    const auto& [unit, status] = *puts_->failure();
+    fail(Status(status.code(), fmt::format("object '{}' of source '{}': {}", job_->puts[unit].object.text(),
+                                           job_->puts[unit].writer, status.message())));
+    return true;
+  }
+  if (!puts_->done()) return false;
+  start_commit();
+  return true;
+}
+
+void Upload::start_commit() {
+  for (const ObjectShape& object : job_->objects.objects)
+    if (!stored_.contains(object.id))
+      return fail(Status(Code::kNotFound, fmt::format("the store has no word about object '{}', although every writer "
+                                                      "has put its part",
+                                                      object.id.text())));
+  Publication publication;
+  publication.ttl = options_.ttl;
+  if (options_.page_keys) {
+    publication.content = upload_pages(*job_, *options_.page_keys, stored_);
+  } else {
+    Faults faults(fmt::format("the manifest of upload '{}'", options_.txn.text()));
+    std::optional<Valid<StoreManifest>> manifest = upload_manifest(*job_, stored_, faults);
+    if (!manifest) return fail(faults.to_status());
+    outcome_.manifest = std::make_shared<const Valid<StoreManifest>>(std::move(*manifest));
+    publication.content = outcome_.manifest;
+  }
+  commit_.emplace(CommitPost{options_.txn, std::move(publication)}, options_.retry, options_.seed + 3);
+  state_ = UploadState::kCommitting;
+}
+
+bool Upload::commit(TimePoint now, std::vector<Post>& posts) {
+  commit_->advance(now, ops_, posts);
+  if (const std::optional<Status> failure = commit_->failure()) {
+    if (failure->code() == Code::kNotFound && put_round_count_ < options_.put_round_count_max) {
+      // The store lost bytes that it had given receipts for, as by a restart: put everything again. What is still
+      // there is answered from its ledger.
+      ++put_round_count_;
+      puts_->restart();
+      commit_ = std::nullopt;
+      state_ = UploadState::kPutting;
+      return true;
+    }
+    outcome_.unknown = failure->code() == Code::kOutcomeUnknown;
+    fail(*failure);
+    return true;
+  }
+  if (!commit_->done()) return false;
+  settle(*commit_->result<TxnState>());
+  enter(UploadState::kReleasing, now);
+  return true;
+}
+
+std::vector<OpId> Upload::under_way() const {
+  std::vector<OpId> ops = pins_.under_way();
+  for (const std::optional<Task>* task : {&begin_, &commit_, &abort_})
+    if (*task)
+      for (const OpId op : (*task)->under_way()) ops.push_back(op);
+  for (const std::optional<WorkList>* list : {&puts_, &releases_})
+    if (*list)
+      for (const OpId op : (*list)->under_way()) ops.push_back(op);
+  return ops;
+}
+
+bool Upload::drain(TimePoint now, std::vector<Post>& posts) {
+  if (drain_deadline_ == TimePoint::never()) {
+    enter(UploadState::kDraining, now);
+    pins_.stop();
+    for (std::optional<Task>* task : {&begin_, &commit_})
+      if (*task) (*task)->stop();
+    if (puts_) {
+      puts_->stop();
+      for (const OpId op : puts_->under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kStore}});
+    }
+  }
+  if (!under_way().empty()) {
+    if (now < drain_deadline_) return false;
+    outcome_.lost = under_way();
+    outcome_.unknown = commit_.has_value();
+    finish();
+    return false;
+  }
+  // A commit that came through while it was given up decides.
+  if (commit_ && commit_->done() && settle(*commit_->result<TxnState>())) {
+    enter(UploadState::kReleasing, now);
+    return true;
+  }
+  if (!begin_) {
+    enter(UploadState::kReleasing, now);
+    return true;
+  }
+  abort_.emplace(AbortPost{options_.txn}, options_.retry, options_.seed + 4);
+  enter(UploadState::kAborting, now);
+  return true;
+}
+
+bool Upload::abort(TimePoint now, std::vector<Post>& posts) {
+  abort_->advance(now, ops_, posts);
+  if (abort_->done()) {
+    settle(*abort_->result<TxnState>());
+  } else if (abort_->failure()) {
+    // If no commit was ever posted, the store aborts at the end of the transaction's lease. Else nobody knows.
+    outcome_.unknown = commit_.has_value();
+  } else {
+    if (now < drain_deadline_) return false;
+    outcome_.unknown = commit_.has_value();
+    outcome_.lost = abort_->under_way();
+  }
+  enter(UploadState::kReleasing, now);
+  return true;
+}
+
+bool Upload::release(TimePoint now, std::vector<Post>& posts) {
+  if (!releases_)
+    releases_.emplace(std::vector<uint64_t>(pinned_.size(), 0), options_.window, options_.retry, options_.seed + 5);
+  while (const std::optional<size_t> unit = releases_->next(now)) {
+    releases_->started(*unit, ops_.next());
+    posts.push_back(Post{ops_.last(), RuntimePost{RuntimeCall::kRelease, options_.participants[pinned_[*unit]]}});
+  }
+  if (!releases_->done() && !(releases_->failure() && releases_->quiet())) {
+    if (now < drain_deadline_) return false;
+    for (const OpId op : releases_->under_way()) outcome_.lost.push_back(op);
+  }
+  outcome_.released = releases_->done();
+  finish();
+  return false;
+}
+
+void Upload::finish() {
+  outcome_.bytes = done_bytes();
+  outcome_.operations = puts_ ? puts_->attempt_count() : 0;
+  outcome_.object_count = stored_.size();
+  if (cause_) outcome_.cause = *cause_;
+  if (!outcome_.committed) outcome_.manifest = nullptr;
+  state_ = UploadState::kFinished;
+}
+
+bool Upload::step(TimePoint now, std::vector<Post>& posts) {
+  if (state_ < UploadState::kDraining) {
+    if (abort_request_ && state_ != UploadState::kCommitting) {
+      fail(Status(Code::kCancelled, *abort_request_));
+      return true;
+    }
+    if (now >= deadline_) {
+      fail(Status(Code::kDeadline, fmt::format("upload '{}' was still {} at its deadline", options_.txn.text(), state())));
+      return true;
+    }
+  }
+  switch (state_) {
+    case UploadState::kPinning: return pin(now, posts);
+    case UploadState::kBeginning: return begin(now, posts);
+    case UploadState::kPutting: return put(now, posts);
+    case UploadState::kCommitting: return commit(now, posts);
+    case UploadState::kDraining: return drain(now, posts);
+    case UploadState::kAborting: return abort(now, posts);
+    case UploadState::kReleasing: return release(now, posts);
+    case UploadState::kFinished: return false;
+  }
+  return false;
+}
+
+void Upload::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
+  if (!std::exchange(started_, true)) deadline_ = now + options_.timeout;
+  for (const Completion& completion : completions) take(now, completion);
+  while (step(now, posts)) {
+  }
+}
+
+TimePoint Upload::wake_at() const {
+  if (state_ == UploadState::kFinished) return TimePoint::never();
+  TimePoint wake = state_ < UploadState::kDraining ? deadline_ : drain_deadline_;
+  wake = std::min(wake, pins_.wake_at());
+  for (const std::optional<Task>* task : {&begin_, &commit_, &abort_})
+    if (*task) wake = std::min(wake, (*task)->wake_at());
+  for (const std::optional<WorkList>* list : {&puts_, &releases_})
+    if (*list) wake = std::min(wake, (*list)->wake_at());
+  return wake;
+}
+
+}  // namespace crossdock

@@ -1,0 +1,107 @@
+// Upload: runtime to store. Pins the sources, begins a transaction, puts every object, and publishes the manifest in
+// one step, or aborts. It ends committed, aborted, or, when the store cannot be reached, unknown; never half visible.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/protocol.h"
+#include "executor/store_jobs.h"
+#include "executor/task.h"
+#include "executor/work_list.h"
+
+namespace crossdock {
+
+struct UploadOptions {
+  TxnId txn;
+  std::string tenant;
+  UploadDocuments documents;
+  std::vector<ParticipantId> participants;        // sources that are pinned; at least those that the plan needs
+  std::optional<std::vector<PageKey>> page_keys;  // publish pages: the keys of all of the snapshot's full pages
+  std::optional<Duration> ttl;
+  PlanOptions plan;
+  LowerLimits lower;
+  Duration lease = Duration::from_s(60);     // of the transaction
+  Duration timeout = Duration::from_s(600);  // from the first call on: then it is given up
+  Duration drain = Duration::from_s(60);     // how long after that completions are awaited
+  uint32_t put_round_count_max = 3;          // whole rounds of puts, when the store says at commit that bytes are gone
+  WindowLimits window;
+  RetryOptions retry;
+  uint64_t seed = 1;
+};
+
+enum class UploadState { kPinning, kBeginning, kPutting, kCommitting, kDraining, kAborting, kReleasing, kFinished };
+
+struct UploadOutcome {
+  bool committed = false;
+  bool unknown = false;      // the store never said how it ended
+  bool released = false;     // all pins were given back
+  std::vector<OpId> lost;    // operations that never completed: pages stay pinned
+  Status cause;              // why it was not committed
+  std::optional<uint64_t> sequence;
+  std::shared_ptr<const Valid<StoreManifest>> manifest;  // that was published
+  uint64_t bytes = 0;        // put
+  uint64_t object_count = 0;
+  uint64_t operations = 0;   // puts posted, repeated ones included
+};
+
+class Upload : public Protocol {
+ public:
+  explicit Upload(UploadOptions options);
+
+  void advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) override;
+  TimePoint wake_at() const override;
+  bool finished() const override { return state_ == UploadState::kFinished; }
+  std::string state() const override;
+
+  // Aborts, unless it is being committed already.
+  void request_abort(std::string reason) { abort_request_ = std::move(reason); }
+
+  const UploadOutcome& outcome() const { return outcome_; }
+  const std::shared_ptr<const UploadJob>& job() const { return job_; }
+  uint64_t done_bytes() const { return puts_ ? puts_->done_bytes() : 0; }
+
+ private:
+  void take(TimePoint now, const Completion& completion);
+  void take_receipt(const PutReceipt& receipt);
+  bool step(TimePoint now, std::vector<Post>& posts);
+  bool pin(TimePoint now, std::vector<Post>& posts);
+  bool begin(TimePoint now, std::vector<Post>& posts);
+  bool put(TimePoint now, std::vector<Post>& posts);
+  bool commit(TimePoint now, std::vector<Post>& posts);
+  bool drain(TimePoint now, std::vector<Post>& posts);
+  bool abort(TimePoint now, std::vector<Post>& posts);
+  bool release(TimePoint now, std::vector<Post>& posts);
+  void start_commit();
+  void finish();
+  void fail(Status cause);
+  bool settle(const TxnState& state);  // true: the transaction is decided
+  void enter(UploadState state, TimePoint now);
+  std::vector<OpId> under_way() const;
+
+  UploadOptions options_;
+  OpIds ops_;
+  UploadState state_ = UploadState::kPinning;
+  bool started_ = false;
+  TimePoint deadline_;
+  TimePoint drain_deadline_ = TimePoint::never();
+  WorkList pins_;
+  std::vector<BindingPointer> bindings_;
+  std::shared_ptr<const UploadJob> job_;
+  std::optional<Task> begin_;
+  std::optional<WorkList> puts_;
+  uint32_t put_round_count_ = 0;
+  std::map<RegionId, StoredObject> stored_;
+  std::optional<Task> commit_;
+  std::optional<Task> abort_;
+  std::optional<WorkList> releases_;
+  std::vector<size_t> pinned_;  // numbers in options_.participants
+  std::optional<std::string> abort_request_;
+  std::optional<Status> cause_;
+  UploadOutcome outcome_;
+};
+
+}  // namespace crossdock
