@@ -39,6 +39,7 @@ struct StepsChecksum {
 
 using BindingPointer = std::shared_ptr<const Valid<RuntimeBinding>>;
 
+// The id 0 is no operation's. A completion with it only makes its consumer look again.
 struct Completion {
   OpId op;
   Status status;

@@ -71,15 +71,16 @@ void post(const Post& post, const Ports& ports, std::vector<Completion>& refused
   if (!status.ok()) refused.push_back(Completion{op, status, std::monostate(), false});
 }
 
-void drive(Protocol& protocol, const Ports& ports, ProtocolObserver* observer) {
+void drive(Protocol& protocol, const Ports& ports, std::span<ProtocolObserver* const> observers) {
   std::array<Completion, kCompletionsMax> taken;
   std::vector<Completion> completions;
   std::vector<Post> posts;
   while (true) {
     const TimePoint now = ports.queue->now();
     posts.clear();
+    for (ProtocolObserver* observer : observers) observer->advancing(protocol);
     protocol.advance(now, completions, posts);
-    if (observer != nullptr) observer->advanced(now, completions, posts, protocol);
+    for (ProtocolObserver* observer : observers) observer->advanced(now, completions, posts, protocol);
     completions.clear();
     for (const Post& each : posts) post(each, ports, completions);
     if (protocol.finished()) return;

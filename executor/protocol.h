@@ -91,15 +91,17 @@ class Protocol {
 // Calls the port. A refused post is a completion with posted = false in `refused`.
 void post(const Post& post, const Ports& ports, std::vector<Completion>& refused);
 
-// Sees all that goes in and out of a protocol (executor/recorder.h).
+// Sees all that goes in and out of a protocol, in the thread that drives it.
 class ProtocolObserver {
  public:
   virtual ~ProtocolObserver() = default;
+  // Before each advance(); may ask the protocol for something, for example to abort.
+  virtual void advancing(Protocol& protocol) = 0;
   virtual void advanced(TimePoint now, std::span<const Completion> completions, std::span<const Post> posts,
                         const Protocol& protocol) = 0;
 };
 
 // Runs a protocol to its end. The only call in it that blocks is queue->wait().
-void drive(Protocol& protocol, const Ports& ports, ProtocolObserver* observer = nullptr);
+void drive(Protocol& protocol, const Ports& ports, std::span<ProtocolObserver* const> observers = {});
 
 }  // namespace crossdock
