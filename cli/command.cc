@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/utf8.h"
@@ -150,6 +152,28 @@ template std::optional<Valid<CacheSchema>> load_or_fail(const std::string&);
 template std::optional<Valid<SnapshotDescriptor>> load_or_fail(const std::string&);
 template std::optional<Valid<PlacementManifest>> load_or_fail(const std::string&);
 template std::optional<Valid<RuntimeBinding>> load_or_fail(const std::string&);
+template std::optional<Valid<StoreLayout>> load_or_fail(const std::string&);
+
+bool list_documents(const std::vector<std::string>& paths, std::vector<std::string>& files) {
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+      if (entry->path().extension() == ".json") found.push_back(entry->path().string());
+    if (error || found.empty()) {
+      fail(kBadInput, error ? fmt::format("cannot list the folder '{}': {}", path, error.message())
+                            : fmt::format("the folder '{}' has no .json file", path));
+      return false;
+    }
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return true;
+}
 
 std::string json_path(const std::string& path) { return is_utf8(path) ? path : printable(path); }
 

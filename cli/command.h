@@ -41,6 +41,8 @@ void add_snapshot_command(CLI::App& app, Outcome& outcome);
 void add_bind_command(CLI::App& app, Outcome& outcome);
 void add_plan_command(CLI::App& app, Outcome& outcome);
 void add_verify_plan_command(CLI::App& app, Outcome& outcome);
+void add_reshard_command(CLI::App& app, Outcome& outcome);
+void add_store_command(CLI::App& app, Outcome& outcome);
 void add_completion_command(CLI::App& app, Outcome& outcome);
 
 // Results, to standard output. A failed write is found by flush_output() at the end.
@@ -86,6 +88,10 @@ std::optional<AnyDocument> load_any_or_fail(const std::string& path);
 // kBadInput.
 template <class Document>
 std::optional<Valid<Document>> load_or_fail(const std::string& path);
+
+// Folders stand for the .json files in them, sorted. Prints what is wrong and is false when a folder has none, or cannot
+// be listed.
+bool list_documents(const std::vector<std::string>& paths, std::vector<std::string>& files);
 
 // Writes text to `path`, exactly: sha256sum of a document's file is its digest. To standard output, with a newline,
 // when `path` is empty or "-". An interrupt waits until the file is whole. Says on standard error what was written,

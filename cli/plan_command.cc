@@ -243,32 +243,13 @@ bool load_snapshot(const Options& options, Work& work) {
   return faults.empty() || refused(options.snapshot, faults);
 }
 
-// Folders stand for the .json files in them.
-bool list_files(const std::vector<std::string>& paths, std::vector<std::string>& files) {
-  for (const std::string& path : paths) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(path, error)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found;
-    for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-      if (entry->path().extension() == ".json") found.push_back(entry->path().string());
-    if (error) return usage(fmt::format("cannot list the folder '{}': {}", path, error.message()));
-    if (found.empty()) return usage(fmt::format("the folder '{}' has no .json file", path));
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return true;
-}
-
 bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work& work,
                   std::optional<BindingContext>& context, std::optional<BoundSide>& bytes) {
   const auto& placement = std::get<Valid<PlacementManifest>>(side.document);
   context.emplace(placement, work.snapshot ? &*work.snapshot : nullptr);
   std::vector<const Valid<RuntimeBinding>*> pointers;
   std::vector<std::string> files;
-  if (!list_files(paths, files)) return false;
+  if (!list_documents(paths, files)) return false;
   for (const std::string& path : files) {
     std::optional<Valid<RuntimeBinding>> binding = load_or_fail<RuntimeBinding>(path);
     if (!binding) return false;

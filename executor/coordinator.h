@@ -63,6 +63,8 @@ class Coordinator : public Protocol {
 
   // The caller wants it to end: aborts, unless it was decided before.
   void request_abort(std::string reason) { abort_request_ = std::move(reason); }
+  // What was asked for last.
+  const std::optional<std::string>& abort_request() const { return abort_request_; }
 
   // Once it has finished.
   const TransferOutcome& outcome() const { return outcome_; }

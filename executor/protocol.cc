@@ -4,18 +4,12 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 
 namespace crossdock {
 namespace {
 
 constexpr size_t kCompletionsMax = 64;  // taken from the queue at once
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 void cancel(OpId op, CancelWhere where, const Ports& ports) {
   switch (where) {

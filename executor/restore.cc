@@ -212,6 +212,9 @@ bool Restore::validate(TimePoint now, std::vector<Post>& posts) {
   }
   if (!validates_->list.done()) {
     if (now < drain_deadline_) return false;
+    if (!cause_)
+      cause_ = Status(Code::kDeadline, fmt::format("restore '{}' was still validating after {} s",
+                                                   options_.operation.text(), options_.drain.ns() / 1'000'000'000));
     outcome_.lost = under_way();
     finish();
     return false;
@@ -226,7 +229,10 @@ bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
   const auto& failure = activates_->list.failure();
   if (!activates_->list.done() && !(failure && activates_->list.quiet())) {
     if (now < drain_deadline_) return false;
-    outcome_.lost = under_way();
+    if (!failure && !cause_)
+      cause_ = Status(Code::kDeadline, fmt::format("restore '{}' was still activating after {} s",
+                                                   options_.operation.text(), options_.drain.ns() / 1'000'000'000));
+    activates_->list.stop();
   }
   if (failure && !cause_) cause_ = failure->second;
   outcome_.activated = activates_->list.done();
@@ -234,22 +240,30 @@ bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
+// It may become active yet: its pages are not given back.
+bool Restore::is_activating(size_t participant) const {
+  if (!activates_) return false;
+  for (size_t i = 0; i < activates_->members.size(); ++i)
+    if (activates_->members[i] == participant && activates_->list.is_under_way(i)) return true;
+  return false;
+}
+
 // Everything that was reserved and is not active, and the lease.
 bool Restore::release(TimePoint now, std::vector<Post>& posts) {
   if (!releases_) {
     std::vector<size_t> members;
     for (size_t i = 0; i < bindings_.size(); ++i)
-      if (bindings_[i] != nullptr && !is_active_[i]) members.push_back(i);
+      if (bindings_[i] != nullptr && !is_active_[i] && !is_activating(i)) members.push_back(i);
     releases_ = calls(RuntimeCall::kRelease, std::move(members));
+    releases_->list.keep_going();
     if (found_) lease_release_.emplace(ReleaseLeasePost{found_->lease}, options_.retry, options_.seed + 3);
   }
   post_calls(*releases_, now, posts);
   if (lease_release_) lease_release_->advance(now, ops_, posts);
-  const bool pages_given = releases_->list.done() || (releases_->list.failure() && releases_->list.quiet());
   const bool lease_given = !lease_release_ || lease_release_->done() || lease_release_->failure();
-  if ((!pages_given || !lease_given) && now < drain_deadline_) return false;
-  outcome_.released = releases_->list.done();
-  for (const OpId op : under_way()) outcome_.lost.push_back(op);
+  if ((!releases_->list.over() || !lease_given) && now < drain_deadline_) return false;
+  outcome_.released = releases_->list.done() && (!activates_ || activates_->list.quiet());
+  outcome_.lost = under_way();
   finish();
   return false;
 }

@@ -76,6 +76,8 @@ class Restore : public Protocol {
   std::string state() const override;
 
   void request_abort(std::string reason) { abort_request_ = std::move(reason); }
+  // What was asked for last.
+  const std::optional<std::string>& abort_request() const { return abort_request_; }
 
   const RestoreOutcome& outcome() const { return outcome_; }
   const std::shared_ptr<const RestoreJob>& job() const { return job_; }
@@ -103,6 +105,7 @@ class Restore : public Protocol {
   Calls calls(RuntimeCall call, std::vector<size_t> members) const;
   void post_calls(Calls& calls, TimePoint now, std::vector<Post>& posts);
   std::vector<OpId> under_way() const;
+  bool is_activating(size_t participant) const;
   void finish();
 
   RestoreOptions options_;

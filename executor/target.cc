@@ -160,7 +160,10 @@ bool Target::validate(TimePoint now, std::vector<Post>& posts) {
       Faults faults(label());
       std::optional<PairWork> work =
           pair_work(*job_->lowered, *to_check_[*unit]->pair, options_.split, options_.batch, faults);
-      CHECK(work.has_value());  // the writer made the same
+      if (!work) {  // this target's limits are below those of the writer
+        fail(faults.to_status(), TransferState::kDraining);
+        return true;
+      }
       to_check_[*unit]->all = StepSpan(work->work);
     }
     checksums_->started(*unit, ops_.next());

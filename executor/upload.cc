@@ -136,12 +136,24 @@ bool Upload::put(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
+// What is still there is answered from the store's ledger.
+bool Upload::put_again() {
+  if (put_round_count_ >= options_.put_round_count_max) return false;
+  ++put_round_count_;
+  puts_->restart();
+  state_ = UploadState::kPutting;
+  return true;
+}
+
 void Upload::start_commit() {
   for (const ObjectShape& object : job_->objects.objects)
-    if (!stored_.contains(object.id))
+    if (!stored_.contains(object.id)) {
+      // The store lost what other writers had put of it.
+      if (put_again()) return;
       return fail(Status(Code::kNotFound, fmt::format("the store has no word about object '{}', although every writer "
                                                       "has put its part",
                                                       object.id.text())));
+    }
   Publication publication;
   publication.ttl = options_.ttl;
   if (options_.page_keys) {
@@ -160,13 +172,9 @@ void Upload::start_commit() {
 bool Upload::commit(TimePoint now, std::vector<Post>& posts) {
   commit_->advance(now, ops_, posts);
   if (const std::optional<Status> failure = commit_->failure()) {
-    if (failure->code() == Code::kNotFound && put_round_count_ < options_.put_round_count_max) {
-      // The store lost bytes that it had given receipts for, as by a restart: put everything again. What is still
-      // there is answered from its ledger.
-      ++put_round_count_;
-      puts_->restart();
+    // The store lost bytes that it had given receipts for, as by a restart.
+    if (failure->code() == Code::kNotFound && put_again()) {
       commit_ = std::nullopt;
-      state_ = UploadState::kPutting;
       return true;
     }
     outcome_.unknown = failure->code() == Code::kOutcomeUnknown;
@@ -233,19 +241,22 @@ bool Upload::abort(TimePoint now, std::vector<Post>& posts) {
     if (now < drain_deadline_) return false;
     outcome_.unknown = commit_.has_value();
     outcome_.lost = abort_->under_way();
+    abort_->stop();
   }
   enter(UploadState::kReleasing, now);
   return true;
 }
 
 bool Upload::release(TimePoint now, std::vector<Post>& posts) {
-  if (!releases_)
+  if (!releases_) {
     releases_.emplace(std::vector<uint64_t>(pinned_.size(), 0), options_.window, options_.retry, options_.seed + 5);
+    releases_->keep_going();
+  }
   while (const std::optional<size_t> unit = releases_->next(now)) {
     releases_->started(*unit, ops_.next());
     posts.push_back(Post{ops_.last(), RuntimePost{RuntimeCall::kRelease, options_.participants[pinned_[*unit]]}});
   }
-  if (!releases_->done() && !(releases_->failure() && releases_->quiet())) {
+  if (!releases_->over()) {
     if (now < drain_deadline_) return false;
     for (const OpId op : releases_->under_way()) outcome_.lost.push_back(op);
   }

@@ -59,6 +59,8 @@ class Upload : public Protocol {
 
   // Aborts, unless it is being committed already.
   void request_abort(std::string reason) { abort_request_ = std::move(reason); }
+  // What was asked for last.
+  const std::optional<std::string>& abort_request() const { return abort_request_; }
 
   const UploadOutcome& outcome() const { return outcome_; }
   const std::shared_ptr<const UploadJob>& job() const { return job_; }
@@ -76,6 +78,7 @@ class Upload : public Protocol {
   bool abort(TimePoint now, std::vector<Post>& posts);
   bool release(TimePoint now, std::vector<Post>& posts);
   void start_commit();
+  bool put_again();  // another round; false when there were enough
   void finish();
   void fail(Status cause);
   bool settle(const TxnState& state);  // true: the transaction is decided

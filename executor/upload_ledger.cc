@@ -53,6 +53,11 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
   if (open->committing)
     return Status(Code::kConflict, fmt::format("transaction '{}' is being committed", txn.text()));
   const uint64_t fragment_bytes = step.steps.total_bytes();
+  // An empty fragment would complete an object a second time.
+  if (fragment_bytes > step.payload_bytes || (fragment_bytes == 0 && step.payload_bytes > 0))
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{}: writer '{}' has {} bytes of a payload of {}", object_text(step.object), step.writer,
+                              fragment_bytes, step.payload_bytes));
   for (const CopyStep& copy : step.steps.steps())
     if (copy.target_span() > step.object_bytes || copy.target_offset > step.object_bytes - copy.target_span())
       return Status(Code::kInvalidArgument,
@@ -77,15 +82,19 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
   }
   Object& object = found->second;
   open->time = now + open->target.lease;
+  if (object.lost)
+    return Status(Code::kUnavailable, fmt::format("{}: its bytes were lost, and the fragment of '{}' is still under way",
+                                                  object_text(step.object), *object.under_way.begin()));
+  // First: a fragment that completed its object has a receipt before the object is stored.
+  if (object.under_way.contains(step.writer))
+    return Status(Code::kUnavailable,
+                  fmt::format("{}: the fragment of '{}' is under way", object_text(step.object), step.writer));
   if (const auto receipt = object.receipts.find(step.writer); receipt != object.receipts.end()) {
     if (receipt->second.bytes == fragment_bytes) return std::optional(receipt->second);
     return Status(Code::kInvalidArgument,
                   fmt::format("{}: writer '{}' has {} bytes now, {} before", object_text(step.object), step.writer,
                               fragment_bytes, receipt->second.bytes));
   }
-  if (object.under_way.contains(step.writer))
-    return Status(Code::kUnavailable,
-                  fmt::format("{}: the fragment of '{}' is under way", object_text(step.object), step.writer));
   if (fragment_bytes > object.payload_bytes - object.taken_bytes)
     return Status(Code::kInvalidArgument,
                   fmt::format("{}: writer '{}' has {} bytes, {} of {} are left", object_text(step.object), step.writer,
@@ -95,21 +104,43 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
   return std::optional<PutReceipt>();
 }
 
+// The object of a fragment that is under way.
+Result<UploadLedger::Object*> UploadLedger::object_under_way(Txn& txn, const PutStep& step) {
+  const auto found = txn.objects.find(step.object);
+  if (found == txn.objects.end() || !found->second.under_way.contains(step.writer))
+    return Status(Code::kConflict,
+                  fmt::format("{}: no fragment of '{}' is under way", object_text(step.object), step.writer));
+  if (!found->second.lost) return &found->second;
+  found->second.under_way.erase(step.writer);
+  if (found->second.under_way.empty()) forget_object(txn, step.object);
+  return Status(Code::kUnavailable, fmt::format("{}: its bytes were lost", object_text(step.object)));
+}
+
+void UploadLedger::forget_object(Txn& txn, const RegionId& object) {
+  const auto found = txn.objects.find(object);
+  uint64_t& open_bytes = open_bytes_[txn.target.tenant];
+  open_bytes -= std::min(open_bytes, found->second.bytes);
+  if (open_bytes == 0) open_bytes_.erase(txn.target.tenant);
+  txn.objects.erase(found);
+}
+
 Result<bool> UploadLedger::fragment_taken(const TxnId& txn, const PutStep& step) {
   TRY(Txn* const open, open_txn(txn));
-  Object& object = open->objects.at(step.object);
-  CHECK(object.under_way.erase(step.writer) == 1);
-  object.receipts[step.writer] =
+  TRY(Object* const object, object_under_way(*open, step));
+  object->under_way.erase(step.writer);
+  object->receipts[step.writer] =
       PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt, true};
-  if (object.taken_bytes != object.payload_bytes || !object.under_way.empty()) return false;
-  object.under_way.insert(step.writer);  // until it is stored
+  if (object->taken_bytes != object->payload_bytes || !object->under_way.empty()) return false;
+  object->under_way.insert(step.writer);  // until it is stored
   return true;
 }
 
 void UploadLedger::fragment_failed(const TxnId& txn, const PutStep& step) {
   const Result<Txn*> open = open_txn(txn);
   if (!open.ok()) return;
-  Object& object = open.value()->objects.at(step.object);
+  const Result<Object*> found = object_under_way(*open.value(), step);
+  if (!found.ok()) return;
+  Object& object = *found.value();
   object.under_way.erase(step.writer);
   object.receipts.erase(step.writer);
   object.taken_bytes -= step.steps.total_bytes();
@@ -117,11 +148,11 @@ void UploadLedger::fragment_failed(const TxnId& txn, const PutStep& step) {
 
 Result<PutReceipt> UploadLedger::object_stored(const TxnId& txn, const PutStep& step, StoredObject stored) {
   TRY(Txn* const open, open_txn(txn));
-  Object& object = open->objects.at(step.object);
-  object.under_way.erase(step.writer);
-  PutReceipt& receipt = object.receipts.at(step.writer);
+  TRY(Object* const object, object_under_way(*open, step));
+  object->under_way.erase(step.writer);
+  PutReceipt& receipt = object->receipts.at(step.writer);
   receipt.stored = stored;
-  object.stored = std::move(stored);
+  object->stored = std::move(stored);
   return receipt;
 }
 
@@ -130,9 +161,9 @@ void UploadLedger::object_lost(const TxnId& txn, const RegionId& object) {
   if (!open.ok()) return;
   const auto found = open.value()->objects.find(object);
   if (found == open.value()->objects.end()) return;
-  uint64_t& open_bytes = open_bytes_[open.value()->target.tenant];
-  open_bytes -= std::min(open_bytes, found->second.bytes);
-  open.value()->objects.erase(found);
+  // Who is writing into it is told when it ends; until then nobody may begin anew.
+  found->second.lost = true;
+  if (found->second.under_way.empty()) forget_object(*open.value(), object);
 }
 
 Status UploadLedger::check_object(const Txn& txn, const StoredObject& wanted) const {
@@ -272,6 +303,11 @@ void UploadLedger::restore(const TxnState& state, const UploadTarget& target, Ti
 const UploadTarget* UploadLedger::target(const TxnId& txn) const {
   const auto found = txns_.find(txn);
   return found == txns_.end() ? nullptr : &found->second.target;
+}
+
+bool UploadLedger::is_open(const TxnId& txn) const {
+  const auto found = txns_.find(txn);
+  return found != txns_.end() && found->second.state.phase == TxnPhase::kOpen;
 }
 
 uint64_t UploadLedger::open_bytes(const std::string& tenant) const {

@@ -34,22 +34,24 @@ class UploadLedger {
   explicit UploadLedger(const LedgerLimits& limits = {}) : limits_(limits) {}
 
   // The state of the transaction, which is open from now on if it was unknown. kConflict when it was begun with
-  // another target; kResourceExhausted beyond the limits.
+  // another target; kUnavailable beyond the limits.
   Result<TxnState> begin(const TxnId& txn, const UploadTarget& target, TimePoint now);
 
   // Whether the fragment may be taken. A receipt: this writer's fragment was taken before, and this was the answer.
   // Empty: take it, then call fragment_taken() or fragment_failed(). kConflict: the transaction is not open.
-  // kUnavailable: the same fragment is under way. kInvalidArgument: sizes differ from those of the object's other
-  // fragments, or more bytes would be written than the object's payload.
+  // kUnavailable: the same fragment is under way, or fragments of a lost object are. kInvalidArgument: sizes differ from
+  // those of the object's other fragments, more bytes would be written than the object's payload, none of it, or too
+  // many objects.
   Result<std::optional<PutReceipt>> admit(const TxnId& txn, const PutStep& step, TimePoint now);
 
   // The fragment's bytes were taken. True: with it the object is complete, and object_stored() has to follow.
-  // kConflict when the transaction was aborted meanwhile; the bytes are then garbage.
+  // kConflict when the transaction was aborted meanwhile, kUnavailable when the object was lost; the bytes are then
+  // garbage.
   Result<bool> fragment_taken(const TxnId& txn, const PutStep& step);
   void fragment_failed(const TxnId& txn, const PutStep& step);
   // The receipt of the fragment that completed the object.
   Result<PutReceipt> object_stored(const TxnId& txn, const PutStep& step, StoredObject stored);
-  // The bytes of a complete object are gone again: its fragments count as never taken.
+  // The bytes of an object are gone again: its fragments count as never taken, those under way included.
   void object_lost(const TxnId& txn, const RegionId& object);
 
   // kOpen: every object that the publication names is stored and equal in size and checksums, no other was put, and the
@@ -75,6 +77,7 @@ class UploadLedger {
   void restore(const TxnState& state, const UploadTarget& target, TimePoint lease_end_or_closed);
 
   const UploadTarget* target(const TxnId& txn) const;
+  bool is_open(const TxnId& txn) const;  // committing included
   size_t open_count() const { return open_count_; }
   // Bytes of the objects of open transactions of a tenant, complete or not.
   uint64_t open_bytes(const std::string& tenant) const;
@@ -87,6 +90,7 @@ class UploadLedger {
     std::map<std::string, PutReceipt> receipts;  // by writer
     std::set<std::string> under_way;
     std::optional<StoredObject> stored;
+    bool lost = false;  // forgotten when nothing of it is under way any more
   };
   struct Txn {
     UploadTarget target;
@@ -97,6 +101,8 @@ class UploadLedger {
   };
 
   Result<Txn*> open_txn(const TxnId& txn);
+  Result<Object*> object_under_way(Txn& txn, const PutStep& step);
+  void forget_object(Txn& txn, const RegionId& object);
   Status check_object(const Txn& txn, const StoredObject& wanted) const;
   TxnState close(Txn& txn, TxnPhase phase, TimePoint now);
 

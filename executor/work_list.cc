@@ -8,7 +8,7 @@ WorkList::WorkList(std::vector<uint64_t> bytes, const WindowLimits& window, cons
     : bytes_(std::move(bytes)), attempts_(bytes_.size(), 0), window_(window), retry_(retry), rng_(seed) {}
 
 std::optional<size_t> WorkList::next(TimePoint now) {
-  if (stopped_ || failure_ || full_) return std::nullopt;
+  if (is_ended() || full_) return std::nullopt;
   if (offered_) return offered_;
   while (!later_.empty() && later_.begin()->first <= now) {
     again_.push_back(later_.begin()->second);
@@ -81,6 +81,15 @@ void WorkList::restart() {
   std::fill(attempts_.begin(), attempts_.end(), 0);
 }
 
+bool WorkList::over() const {
+  const bool nothing_left = next_unit_ == bytes_.size() && again_.empty() && later_.empty() && !offered_;
+  return quiet() && (is_ended() || nothing_left);
+}
+
+bool WorkList::is_under_way(size_t unit) const {
+  return std::any_of(under_way_.begin(), under_way_.end(), [&](const auto& each) { return each.second == unit; });
+}
+
 std::vector<OpId> WorkList::under_way() const {
   std::vector<OpId> ops;
   for (const auto& [op, unit] : under_way_) ops.push_back(op);
@@ -88,7 +97,7 @@ std::vector<OpId> WorkList::under_way() const {
 }
 
 TimePoint WorkList::wake_at() const {
-  if (stopped_ || failure_ || later_.empty()) return TimePoint::never();
+  if (is_ended() || full_ || later_.empty()) return TimePoint::never();
   return later_.begin()->first;
 }
 

@@ -40,6 +40,8 @@ class WorkList {
 
   // No more is posted from now on. What is under way still completes.
   void stop() { stopped_ = true; }
+  // The other units are posted although one has failed for good.
+  void keep_going() { keeps_going_ = true; }
   // Puts all units back, those that were done too, for another round.
   void restart();
 
@@ -47,7 +49,10 @@ class WorkList {
   bool done() const { return done_count_ == bytes_.size(); }
   // Nothing is under way.
   bool quiet() const { return under_way_.empty(); }
+  // Nothing is under way, and nothing will be posted any more.
+  bool over() const;
   const std::optional<std::pair<size_t, Status>>& failure() const { return failure_; }
+  bool is_under_way(size_t unit) const;
   std::vector<OpId> under_way() const;
   bool owns(OpId op) const { return under_way_.contains(op); }
   // When next() may have something although nothing completed.
@@ -59,6 +64,7 @@ class WorkList {
   size_t unit_count() const { return bytes_.size(); }
 
  private:
+  bool is_ended() const { return stopped_ || (failure_ && !keeps_going_); }
   void put_back(size_t unit, TimePoint now, bool at_once);
 
   std::vector<uint64_t> bytes_;
@@ -73,6 +79,7 @@ class WorkList {
   std::optional<size_t> offered_;
   bool full_ = false;  // the port refused: wait for a completion
   bool stopped_ = false;
+  bool keeps_going_ = false;
   size_t done_count_ = 0;
   uint64_t done_bytes_ = 0;
   uint64_t attempt_count_ = 0;

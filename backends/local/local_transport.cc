@@ -35,6 +35,7 @@ Status check_fits(const CopyStep& step, const CopyWork& work, uint64_t source_by
 
 Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_bytes,
             const std::function<bool()>& is_cancelled) {
+  if (steps.steps().empty()) return Status();  // it may have no work either
   const CopyWork& work = steps.work();
   TRY(const Accesses sources, access_all(memory, work.source_regions));
   TRY(const Accesses targets, access_all(memory, work.target_regions));
@@ -51,6 +52,10 @@ Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_
 
 Completion checksum(const MemoryRegistry& memory, const StepSpan& steps, StepEnd end) {
   Completion completion;
+  if (steps.steps().empty()) {
+    completion.result = StepsChecksum();
+    return completion;
+  }
   const CopyWork& work = steps.work();
   const bool of_source = end == StepEnd::kSource;
   const std::vector<RegionKey>& keys = of_source ? work.source_regions : work.target_regions;
@@ -87,9 +92,12 @@ Completion checksum(const MemoryRegistry& memory, const StepSpan& steps, StepEnd
 
 Status LocalTransport::post_copy(OpId op, const StepSpan& steps) {
   return post_to_pool(pool_, queue_, cancelled_, op,
-                      [&memory = memory_, steps, total = total_bytes_](const std::function<bool()>& is_cancelled) {
+                      [&memory = memory_, steps, total = total_bytes_,
+                       meter = meter_](const std::function<bool()>& is_cancelled) {
                         Completion completion;
+                        if (meter != nullptr) meter->began();
                         completion.status = copy(memory, steps, total, is_cancelled);
+                        if (meter != nullptr && completion.status.ok()) meter->ended(steps.total_bytes());
                         return completion;
                       });
 }

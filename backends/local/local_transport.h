@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/local/cancel_set.h"
+#include "backends/local/copy_meter.h"
 #include "backends/local/local_queue.h"
 #include "backends/local/memory_registry.h"
 #include "backends/local/thread_pool.h"
@@ -14,9 +15,10 @@ namespace crossdock {
 // The transport of one participant; registry and pool are shared by all of the process. All outlive what was posted.
 class LocalTransport : public Transport {
  public:
-  // `total_bytes`: about as much is moved in all, which decides how it is written (strided_copy.h).
-  LocalTransport(MemoryRegistry& memory, ThreadPool& pool, LocalQueue& queue, uint64_t total_bytes = 0)
-      : memory_(memory), pool_(pool), queue_(queue), total_bytes_(total_bytes) {}
+  // `total_bytes`: about as much is moved in all, which decides how it is written (strided_copy.h). `meter` may be null.
+  LocalTransport(MemoryRegistry& memory, ThreadPool& pool, LocalQueue& queue, uint64_t total_bytes = 0,
+                 CopyMeter* meter = nullptr)
+      : memory_(memory), pool_(pool), queue_(queue), total_bytes_(total_bytes), meter_(meter) {}
 
   Status post_copy(OpId op, const StepSpan& steps) override;
   Status post_checksum(OpId op, const StepSpan& steps, StepEnd end) override;
@@ -28,6 +30,7 @@ class LocalTransport : public Transport {
   ThreadPool& pool_;
   LocalQueue& queue_;
   uint64_t total_bytes_;
+  CopyMeter* meter_;
   std::shared_ptr<CancelSet> cancelled_ = std::make_shared<CancelSet>();
 };
 

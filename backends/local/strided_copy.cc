@@ -113,15 +113,13 @@ bool worth_streaming(const Rows& rows, const std::byte* target) {
   return has_own_lines || rows.bytes >= 1024;
 }
 
-void copy_rows(Rows rows, const std::byte* source, std::byte* target, CopyStores stores) {
-  if (rows.source_stride == rows.bytes && rows.target_stride == rows.bytes) {  // they touch on both sides: one piece
-    rows.bytes *= rows.count;
-    rows.count = 1;
-  }
-  if (stores == CopyStores::kStreaming && worth_streaming(rows, target) && can_stream())
-    copy_rows_streaming(rows, source, target);
-  else
-    copy_rows_cached(rows, source, target);
+void copy_rows(const Rows& rows, const std::byte* source, std::byte* target, CopyStores stores) {
+  if (stores == CopyStores::kCached || !can_stream()) return copy_rows_cached(rows, source, target);
+  // Rows that touch on both sides are one piece, which is read in order.
+  const bool is_one = rows.source_stride == rows.bytes && rows.target_stride == rows.bytes;
+  const Rows pieces = is_one ? Rows{1, rows.count * rows.bytes, 0, 0} : rows;
+  if (worth_streaming(pieces, target)) return copy_rows_streaming(pieces, source, target);
+  copy_rows_cached(rows, source, target);
 }
 
 // The axes of a step from one on, outermost first. At least one.

@@ -53,7 +53,7 @@ rocksdb::DBOptions database_options(rocksdb::Env* env, bool direct_io,
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.max_bgerror_resume_count = 0;  // change() repairs, so that the moment is known
-  options.listeners = {std::move(listener)};
+  if (listener != nullptr) options.listeners.push_back(std::move(listener));
   return options;
 }
 
@@ -69,7 +69,8 @@ rocksdb::ColumnFamilyOptions record_options() {
   return options;
 }
 
-// A chunk is larger than any block size, so each is a block of its own and a read takes no neighbour along.
+// A chunk is larger than the block size, if it is not tiny, so it is a block of its own and a read takes no neighbour
+// along.
 rocksdb::ColumnFamilyOptions chunk_options() {
   rocksdb::BlockBasedTableOptions table;
   table.checksum = rocksdb::kXXH3;  // the others have no hardware help in common builds
@@ -107,15 +108,14 @@ Status check_not_in_use(rocksdb::Env& env, const std::string& directory) {
   if (status.ok()) return rocksdb_status(env.UnlockFile(lock), fmt::format("unlock the store at '{}'", directory));
   if (status.ToString().find("while open a file for lock") != std::string::npos)
     return rocksdb_status(status, fmt::format("lock the store at '{}'", directory));
-  return Status(Code::kConflict, fmt::format("the store at '{}' is in use by another process, or open already in this "
-                                             "one",
-                                             directory));
+  return Status(Code::kConflict,
+                fmt::format("the store at '{}' is in use by another process or open already in this one", directory));
 }
 
 Status check_holds_nothing_else(rocksdb::Env& env, const std::string& directory) {
   std::vector<std::string> names;
   const std::string what = fmt::format("list '{}'", directory);
-  if (const Status status = rocksdb_status(env.GetChildren(directory, &names), what); !status.ok()) return status;
+  TRY_STATUS(rocksdb_status(env.GetChildren(directory, &names), what));
   for (const std::string& name : names) {
     const bool left = std::any_of(kLeftByCreation.begin(), kLeftByCreation.end(),
                                   [&name](std::string_view prefix) { return name.starts_with(prefix); });
@@ -129,7 +129,7 @@ Status check_holds_nothing_else(rocksdb::Env& env, const std::string& directory)
 Status sync_directory(rocksdb::Env& env, const std::string& directory) {
   const std::string what = fmt::format("sync '{}'", directory);
   std::unique_ptr<rocksdb::Directory> handle;
-  if (const Status status = rocksdb_status(env.NewDirectory(directory, &handle), what); !status.ok()) return status;
+  TRY_STATUS(rocksdb_status(env.NewDirectory(directory, &handle), what));
   return rocksdb_status(handle->Fsync(), what);
 }
 
@@ -138,12 +138,11 @@ Status create_store(rocksdb::Env& env, const RocksDbOptions& options) {
   const std::string what = fmt::format("create a store at '{}'", options.directory);
   TRY_STATUS(rocksdb_status(env.CreateDirIfMissing(options.directory), what));
   TRY(const std::string directory, canonical_path(options.directory));
-  if (is_store(env, directory)) return Status(Code::kConflict, fmt::format("cannot {}: there is one already", what));
+  if (is_store(env, directory)) return Status(Code::kConflict, fmt::format("cannot {}: there is one", what));
   TRY_STATUS(check_holds_nothing_else(env, directory));
   TRY_STATUS(check_not_in_use(env, directory));
 
   rocksdb::DBOptions database = database_options(&env, false, nullptr);
-  database.listeners.clear();
   database.create_if_missing = true;
   database.create_missing_column_families = true;
   database.error_if_exists = true;
@@ -224,9 +223,9 @@ Status RocksDbDatabase::open_families() {
   if (!status.ok()) {
     TRY_STATUS(check_not_in_use(env(), directory_));
     if (status.IsInvalidArgument())
-      return Status(Code::kNotFound, fmt::format("no store at '{}', but another database or one whose creation was cut "
-                                                 "short: {}",
-                                                 directory_, status.ToString()));
+      return Status(Code::kNotFound,
+                    fmt::format("no store at '{}', but a database that is none or was not made whole: {}", directory_,
+                                status.ToString()));
     return rocksdb_status(status, fmt::format("open the store at '{}'", directory_));
   }
   db_.reset(opened);
@@ -279,8 +278,17 @@ Result<RocksDbDatabase::Access> RocksDbDatabase::access() {
 Status RocksDbDatabase::change(std::string_view what, const Change& run) {
   if (listener_->stopped) TRY_STATUS(repair());
   TRY(const Access access, access());
-  const rocksdb::Status status = run(access);
-  if (!status.ok() && listener_->stopped) heal().PermitUncheckedError();  // else the next change tries again
+  rocksdb::Status status;
+  {
+    const std::shared_lock lock(changes_);
+    if (listener_->stopped)  // since it was repaired: healed it must not be changed
+      return Status(Code::kUnavailable, fmt::format("cannot {}: another change failed just now", what));
+    status = run(access);
+  }
+  if (!status.ok() && listener_->stopped) {
+    const std::unique_lock lock(changes_);
+    heal().PermitUncheckedError();  // when it fails, the next change tries again
+  }
   return rocksdb_status(status, what);
 }
 
@@ -306,7 +314,6 @@ Status RocksDbDatabase::write(std::string_view what, bool durable, const Fill& f
 // Makes what is in the files what the database holds. It is needed at once: a change of the list of files that could
 // not be synced may be in it, while the files that it names are gone, and with such a list the store would not open.
 rocksdb::Status RocksDbDatabase::heal() {
-  const std::lock_guard lock(heal_);
   // Resume() takes for granted that no file is deleted while the list could not be written, but not every failed write
   // of it saw to that.
   rocksdb::Status status = db_->DisableFileDeletions();

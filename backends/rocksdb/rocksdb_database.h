@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -71,7 +70,7 @@ class RocksDbDatabase {
   std::shared_timed_mutex use_;  // shared: users of what follows; exclusive: its opening and closing
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<std::unique_ptr<rocksdb::ColumnFamilyHandle>> families_;  // goes before the database
-  std::mutex heal_;
+  std::shared_mutex changes_;  // shared: changes that run; exclusive: heal() after one that failed. Taken after use_
 };
 
 }  // namespace crossdock

@@ -21,8 +21,8 @@ constexpr size_t kObjectBytes = sizeof(uint64_t);
 constexpr size_t kKeyBytes = kObjectBytes + sizeof(uint32_t);
 constexpr uint64_t kSegmentMax = UINT64_MAX / kObjectsPerSegment - 1;  // the next one has a first object too
 
-// Chunks that are read at once. More of them would cost memory that is new to the process in each call.
-constexpr size_t kReadBatch = 4;
+// Chunks that are read at once. More are slower: their buffers are new memory in each call, and leave the CPU caches.
+constexpr size_t kReadBatch = 2;
 
 using Key = std::array<char, kKeyBytes>;
 
@@ -163,6 +163,7 @@ class RocksDbChunkTable final : public ChunkTable {
   struct FileSegments {
     uint64_t first = 0;
     uint64_t last = 0;
+    bool hidden = false;  // some of them may be removed although the file is there
   };
   Result<std::vector<FileSegments>> files() const;
 
@@ -238,15 +239,15 @@ Status RocksDbChunkTable::remove(std::span<const uint64_t> segments) {
 
   // A file that a tool of RocksDB made of several segments stays as long as one of them does.
   TRY(const std::vector<FileSegments> left, files());
-  std::vector<rocksdb::RangePtr> hidden;
+  std::vector<rocksdb::RangePtr> to_hide;
   for (size_t i = 0; i < segments.size(); ++i)
     if (std::any_of(left.begin(), left.end(), [segment = segments[i]](const FileSegments& file) {
           return file.first <= segment && segment <= file.last;
         }))
-      hidden.push_back(ranges[i]);
-  if (hidden.empty()) return Status();
+      to_hide.push_back(ranges[i]);
+  if (to_hide.empty()) return Status();
   return database_->write(what, true, [&](const RocksDbDatabase::Access& access, rocksdb::WriteBatch& batch) {
-    for (const rocksdb::RangePtr& range : hidden) {
+    for (const rocksdb::RangePtr& range : to_hide) {
       rocksdb::Status status = batch.DeleteRange(access.chunks, *range.start, *range.limit);
       if (!status.ok()) return status;
     }
@@ -264,7 +265,10 @@ Result<std::vector<RocksDbChunkTable::FileSegments>> RocksDbChunkTable::files() 
       if (file.smallestkey.size() != kKeyBytes || file.largestkey.size() != kKeyBytes)
         return Status(Code::kDataLoss,
                       fmt::format("'{}/{}' is no file of chunks", file.directory, file.relative_filename));
-      files.push_back({segment_of_key(file.smallestkey), segment_of_key(file.largestkey)});
+      const uint64_t first = segment_of_key(file.smallestkey);
+      const uint64_t last = segment_of_key(file.largestkey);
+      // DeleteFilesInRanges() leaves files of level 0; one is there only when a segment came above a removed range.
+      files.push_back({first, last, first != last || level.level == 0});
     }
   return files;
 }
@@ -276,7 +280,7 @@ Result<std::vector<uint64_t>> RocksDbChunkTable::segments() const {
   options.fill_cache = false;
   std::vector<uint64_t> found;
   for (const FileSegments& file : all) {
-    if (file.first == file.last) {
+    if (!file.hidden) {
       found.push_back(file.first);
       continue;
     }

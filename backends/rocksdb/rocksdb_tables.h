@@ -31,9 +31,10 @@ struct RocksDbTables {
 // open already, or with `create` when there is one or the directory holds anything else. Making it makes the directory,
 // in one that is there.
 //
-// Errors of the tables: kResourceExhausted when the disk is full, kDataLoss for files that are damaged, kIo otherwise.
-// A change that failed is repaired at once or before the next change, and then it did not happen; if the process ends
-// before that, it may have happened, in full.
+// Errors of the tables: kResourceExhausted when the disk is full, kDataLoss for files that are damaged, kUnavailable
+// while the store recovers from an error, kIo otherwise. A write into a segment may fail as late as in finish(). After
+// a change that failed, what is stored can be read all the same, and the next change recovers; the failed one did not
+// happen then. Only if the process ends before that, it may have happened, in full.
 Result<RocksDbTables> open_rocksdb_tables(const RocksDbOptions& options);
 
 }  // namespace crossdock

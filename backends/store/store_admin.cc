@@ -134,6 +134,7 @@ Result<StoreStats> StoreCore::stats() const {
   stats.leases = state.leases.size();
   TRY(const std::vector<uint64_t> segments, state.chunks->segments());
   stats.segments = segments.size();
+  stats.staging_bytes_most = state.staging.most_used();
   return stats;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 JsonLimits manifest_limits() {
   JsonLimits limits;
-  limits.bytes_max = uint64_t{1} << 32;
+  limits.bytes_max = UINT32_MAX;
   limits.values_max = uint32_t{1} << 28;
   return limits;
 }
@@ -78,7 +78,8 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
   const bool is_known = state.ledger.target(txn) != nullptr;
   if (!is_known && target.snapshot) {
     const auto published = state.snapshots.find(*target.snapshot);
-    if (published != state.snapshots.end())
+    // One that has expired makes room when the new one is published.
+    if (published != state.snapshots.end() && state.is_live(state.publications.at(published->second), state.now()))
       return Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
                                                  target.snapshot->hex(), published->second));
   }
@@ -133,9 +134,14 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     return status;
   };
   const UploadTarget target = *state.ledger.target(txn);
-  if (target.snapshot && state.snapshots.contains(*target.snapshot))
-    return failed(Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
-                                                      target.snapshot->hex(), state.snapshots.at(*target.snapshot))));
+  if (const auto published = target.snapshot ? state.snapshots.find(*target.snapshot) : state.snapshots.end();
+      published != state.snapshots.end()) {
+    PublicationRecord& other = state.publications.at(published->second);
+    if (state.is_live(other, state.now()))
+      return failed(Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
+                                                        target.snapshot->hex(), other.sequence)));
+    if (const Status removed = state.mark_removed(other); !removed.ok()) return failed(removed);
+  }
   if (publication.ttl && publication.ttl->ns() <= 0)
     return failed(Status(Code::kInvalidArgument, "a time to live is not above zero"));
   const auto* manifest = std::get_if<std::shared_ptr<const Valid<StoreManifest>>>(&publication.content);
@@ -145,7 +151,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   UploadData& upload = state.uploads[txn];
 
   // Data first. Nobody else touches the upload's segments: no put is under way, and none is taken any more.
-  if (!upload.added) {
+  if (!upload.added || !upload.segments.empty()) {
     std::vector<std::unique_ptr<UploadSegment>> segments = std::move(upload.segments);
     upload.segments.clear();
     lock.unlock();
@@ -186,7 +192,11 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     record.object_count = objects.numbers.size();
     record.bytes = bytes_of((**manifest)->objects);
     changes.push_back({snapshot_key(*target.snapshot), fmt::format("{}", record.sequence)});
-    changes.push_back({numbered_key(kManifestPrefix, record.sequence), to_json(**manifest)});
+    std::string text = to_json(**manifest);
+    if (text.size() > manifest_limits().bytes_max)
+      return failed(Status(Code::kInvalidArgument, fmt::format("the manifest has {} bytes, at most {} can be read again",
+                                                               text.size(), manifest_limits().bytes_max)));
+    changes.push_back({numbered_key(kManifestPrefix, record.sequence), std::move(text)});
   } else {
     for (const PageEntry& entry : std::get<std::vector<PageEntry>>(publication.content)) {
       const std::string key = page_key(entry.key);
@@ -194,7 +204,12 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
       ++record.object_count;
       const Result<std::optional<std::string>> known = state.records->get(key);
       if (!known.ok()) return failed(known.status());
-      if (known.value()) continue;  // there already
+      if (known.value()) {
+        const Result<PageRecord> page = decode<PageRecord>(key, *known.value());
+        if (!page.ok()) return failed(page.status());
+        const auto other = state.publications.find(page.value().sequence);
+        if (other != state.publications.end() && state.is_live(other->second, record.created)) continue;  // there already
+      }
       objects.page_keys.push_back(key);
       changes.push_back(
           {key, encode(PageRecord{record.sequence, FoundObject{entry.object, upload.objects.at(entry.object.id)}})});
@@ -235,14 +250,15 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
       TRY(const std::optional<std::string> objects, records->get(numbered_key(kObjectsPrefix, *sequence)));
       if (objects) {
         TRY(const ObjectsRecord written, decode<ObjectsRecord>(kObjectsPrefix, *objects));
-        for (const std::string& key : written.page_keys) changes.push_back({key, std::nullopt});
+        for (const std::string& key : written.page_keys) {
+          TRY(const bool is_own, owns_page(*sequence, key));
+          if (is_own) changes.push_back({key, std::nullopt});
+        }
       }
       changes.push_back({numbered_key(kObjectsPrefix, *sequence), std::nullopt});
       if (target->snapshot) changes.push_back({snapshot_key(*target->snapshot), std::nullopt});
     }
     if (upload->second.added) garbage.assign(upload->second.numbers.begin(), upload->second.numbers.end());
-    for (const auto& [object, assembly] : upload->second.assemblies) assembly_bytes -= assembly->charged;
-    uploads.erase(upload);
   }
   const UploadTarget* target = ledger.target(txn);
   changes.push_back({txn_key(txn), encode(TxnRecord{ended, *target, now()})});
@@ -250,8 +266,14 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
   if (!written.ok())
     return Status(Code::kOutcomeUnknown, fmt::format("the abort of '{}' may not be recorded: {}", txn.text(),
                                                      written.message()));
+  // Only now: an abort that is repeated has the same to clear away.
+  if (upload != uploads.end()) {
+    for (const auto& [object, assembly] : upload->second.assemblies) assembly_bytes -= assembly->charged;
+    uploads.erase(upload);
+  }
   crash_point("abort-recorded");
-  if (!garbage.empty()) TRY_STATUS(chunks->remove(garbage));
+  // Aborted it is: what cannot be removed now has no name any more, and collect() comes back to it.
+  if (!garbage.empty()) [[maybe_unused]] const Status removed = chunks->remove(garbage);
   return ended;
 }
 
@@ -272,12 +294,9 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
   LeaseRecord lease;
   std::set<uint64_t> sequences;
   const TimePoint now = state.now();
-  const auto is_live = [&](const PublicationRecord& record) {
-    return !record.removed && (!record.expires || *record.expires > now || !record.pins.empty());
-  };
   if (const SnapshotId* snapshot = std::get_if<SnapshotId>(&lookup.key)) {
     TRY(PublicationRecord* const record, state.find(*snapshot));
-    if (!is_live(*record)) return no_snapshot(*snapshot);
+    if (!state.is_live(*record, now)) return no_snapshot(*snapshot);
     if (const auto* cached = state.manifests.find(record->sequence)) {
       found.manifest = *cached;
     } else {
@@ -307,7 +326,7 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
       if (!text) continue;
       TRY(PageRecord record, decode<PageRecord>(key, *text));
       const auto publication = state.publications.find(record.sequence);
-      if (publication == state.publications.end() || !is_live(publication->second)) continue;
+      if (publication == state.publications.end() || !state.is_live(publication->second, now)) continue;
       found.objects.push_back(std::move(record.object));
       found.pages.push_back(page);
       sequences.insert(record.sequence);
@@ -349,6 +368,13 @@ Status StoreCore::release(LeaseId lease) {
   return Status();
 }
 
+Result<bool> StoreCore::State::owns_page(uint64_t sequence, const std::string& key) const {
+  TRY(const std::optional<std::string> text, records->get(key));
+  if (!text) return false;
+  TRY(const PageRecord page, decode<PageRecord>(key, *text));
+  return page.sequence == sequence;
+}
+
 // Not found any more; its data stays until nobody holds a lease.
 Status StoreCore::State::mark_removed(PublicationRecord& publication) {
   PublicationRecord removed = publication;
@@ -359,7 +385,10 @@ Status StoreCore::State::mark_removed(PublicationRecord& publication) {
   TRY(const std::optional<std::string> text, records->get(key));
   if (text) {
     TRY(const ObjectsRecord objects, decode<ObjectsRecord>(key, *text));
-    for (const std::string& page : objects.page_keys) changes.push_back({page, std::nullopt});
+    for (const std::string& page : objects.page_keys) {
+      TRY(const bool is_own, owns_page(removed.sequence, page));
+      if (is_own) changes.push_back({page, std::nullopt});
+    }
   }
   TRY_STATUS(write(std::move(changes), true));
   if (removed.snapshot) snapshots.erase(*removed.snapshot);
@@ -453,6 +482,11 @@ Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
     TRY(const TxnState ended, abort(txn, "its uploader fell silent"));
     report.transactions_aborted += ended.phase == TxnPhase::kAborted ? 1 : 0;
   }
+  // Aborts that could not be recorded.
+  std::vector<TxnId> unrecorded;
+  for (const auto& [txn, upload] : uploads)
+    if (!ledger.is_open(txn)) unrecorded.push_back(txn);
+  for (const TxnId& txn : unrecorded) TRY_STATUS(abort(txn, "its abort was not recorded").status());
   std::vector<RecordChange> forgotten;
   for (const TxnId& txn : ledger.forget(time)) forgotten.push_back({txn_key(txn), std::nullopt});
   for (auto lease = leases.begin(); lease != leases.end();) {

@@ -1,9 +1,9 @@
 // The store: transactions, publications, leases, pins and expiry over a RecordTable and a ChunkTable. It is the same
 // for every backend. docs/store.md says what is written where, and what a crash leaves behind.
 //
-// Bulk data goes into segments that no reader sees; a commit makes them durable, then publishes with one durable, atomic
-// write of records. So a lookup finds all of a snapshot or nothing (I2), and whatever a crash leaves in between is a
-// segment that no record names, which recovery collects (I4).
+// Bulk data goes into segments that no reader sees; a commit makes them durable, then publishes with one durable,
+// atomic write of records. So a lookup finds all of a snapshot or nothing (I2), and whatever a crash leaves in between
+// is a segment that no record names, which recovery collects (I4).
 #pragma once
 
 #include <condition_variable>
@@ -27,15 +27,15 @@
 namespace crossdock {
 
 struct StoreOptions {
-  uint32_t chunk_bytes = 256 << 10;               // unit of checksums and of reading
+  uint32_t chunk_bytes = 256 << 10;                // unit of checksums and of reading
   uint64_t segment_bytes_max = uint64_t{1} << 28;  // a segment ends after the object that passes it
   uint64_t staging_bytes = uint64_t{64} << 20;     // of all puts and gets together; at least one chunk each is needed
   uint64_t assembly_bytes = uint64_t{256} << 20;   // of objects with several writers, until they are complete
   uint64_t quota_bytes = UINT64_MAX;               // of each tenant: published and being uploaded
   uint64_t lease_count_max = 65536;
   LedgerLimits ledger;
-  std::function<TimePoint()> clock;                    // nanoseconds since 1970; empty: the system's
-  std::function<void(std::string_view)> crash_point;   // called at each named point of kCrashPoints; for tests
+  std::function<TimePoint()> clock;                   // nanoseconds since 1970; empty: the system's
+  std::function<void(std::string_view)> crash_point;  // called at each named point of kCrashPoints; for tests
 };
 
 // Where a crash is different from one a moment before.
@@ -46,11 +46,11 @@ struct PublicationInfo {
   std::optional<SnapshotId> snapshot;  // empty: pages
   std::string tenant;
   uint64_t object_count = 0;
-  uint64_t bytes = 0;                 // of its objects
+  uint64_t bytes = 0;  // of its objects
   TimePoint created;
   std::optional<TimePoint> expires;
-  bool removed = false;               // not found any more; waits for leases
-  std::vector<std::string> pins;      // who holds it
+  bool removed = false;           // not found any more; waits for leases
+  std::vector<std::string> pins;  // who holds it
   uint64_t lease_count = 0;
 };
 
@@ -58,13 +58,14 @@ struct StoreStats {
   uint64_t snapshots = 0;
   uint64_t page_publications = 0;
   uint64_t objects = 0;
-  uint64_t bytes = 0;            // of the objects of all publications
-  uint64_t removed = 0;          // publications that wait for leases
+  uint64_t bytes = 0;    // of the objects of all publications
+  uint64_t removed = 0;  // publications that wait for leases
   uint64_t removed_bytes = 0;
   uint64_t open_transactions = 0;
   uint64_t leases = 0;
   uint64_t pins = 0;
-  uint64_t segments = 0;         // of bulk data
+  uint64_t segments = 0;            // of bulk data
+  uint64_t staging_bytes_most = 0;  // of StoreOptions::staging_bytes, at once since it was opened
   friend bool operator==(const StoreStats&, const StoreStats&) = default;
 };
 
@@ -98,8 +99,8 @@ class StoreCore : public BlockingStore {
  public:
   // Recovers: open transactions whose lease is over are aborted, segments that nothing names are collected, counters
   // are made anew from the records.
-  static Result<std::unique_ptr<StoreCore>> open(std::unique_ptr<RecordTable> records, std::unique_ptr<ChunkTable> chunks,
-                                                 StoreOptions options);
+  static Result<std::unique_ptr<StoreCore>> open(std::unique_ptr<RecordTable> records,
+                                                 std::unique_ptr<ChunkTable> chunks, StoreOptions options);
   ~StoreCore() override;
 
   Result<TxnState> begin(const TxnId& txn, const UploadTarget& target) override;

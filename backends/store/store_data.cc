@@ -91,8 +91,8 @@ Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnI
   return made;
 }
 
-// A segment that could not be written takes the objects with it that were written before.
-void StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status) {
+// A segment that could not be written takes the objects with it that were written before. Its last status.
+Status StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status) {
   Status last = status;
   if (last.ok() && (segment->writer->bytes() >= options.segment_bytes_max ||
                     segment->object_count == kObjectsPerSegment)) {
@@ -101,15 +101,16 @@ void StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSegm
   }
   const std::lock_guard lock(mutex);
   const auto found = uploads.find(txn);
-  if (found == uploads.end()) return;  // aborted meanwhile
+  if (found == uploads.end()) return last;  // aborted meanwhile
   if (last.ok()) {
     found->second.segments.push_back(std::move(segment));
-    return;
+    return last;
   }
   for (const RegionId& object : segment->objects) {
     found->second.objects.erase(object);
     ledger.object_lost(txn, object);
   }
+  return last;
 }
 
 // fill_chunk(range, buffer): the bytes of this chunk into the zeroed buffer; false when none of the writers has any.
@@ -140,13 +141,12 @@ Result<StoredObject> StoreCore::State::append_object(const TxnId& txn, const Put
       stored.chunk_crc32c.push_back(zero_crc(range.size()));
     }
   }
-  segment->objects.push_back(step.object);
-  {
+  if (status.ok()) {
+    segment->objects.push_back(step.object);
     const std::lock_guard lock(mutex);
     if (const auto found = uploads.find(txn); found != uploads.end()) found->second.objects[step.object] = number;
   }
-  give_segment(txn, std::move(segment), status);
-  if (!status.ok()) return status;
+  TRY_STATUS(give_segment(txn, std::move(segment), status));
   return stored;
 }
 
@@ -166,7 +166,7 @@ Result<StoredObject> StoreCore::State::write_object(const TxnId& txn, const PutS
     for (const CopyStep& each : steps) {
       if (!touches(each, StepEnd::kTarget, range)) continue;
       if (!std::exchange(is_clean, true)) std::memset(bytes.data(), 0, bytes.size());
-      copy_step_within(each, StepEnd::kTarget, range, bytes, sources[each.source_region].bytes());
+      copy_step_within(each, StepEnd::kTarget, range, sources[each.source_region].bytes(), bytes);
     }
     return is_clean;
   });
@@ -365,9 +365,8 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
       object, chunk_list,
       [&](uint64_t chunk, std::span<const std::byte> bytes) {
         const Range range = chunk_range(chunk, chunk_bytes, object.object.bytes).intersect(within);
-        // The window is only read: copy_step_within() writes the other end.
-        const std::span<std::byte> window(const_cast<std::byte*>(bytes.data()) + (range.begin() - chunk * chunk_bytes),
-                                          range.size());
+        const std::span<const std::byte> window =
+            bytes.subspan(range.begin() - chunk * chunk_bytes, range.size());
         for (const CopyStep& each : steps)
           report.bytes += copy_step_within(each, StepEnd::kSource, range, window, targets[each.target_region].bytes());
       },

@@ -70,7 +70,7 @@ struct UploadData {
   std::set<uint64_t> numbers;                            // of all its segments
   std::map<RegionId, ObjectNumber> objects;
   std::map<RegionId, std::shared_ptr<Assembly>> assemblies;
-  bool added = false;                // the segments are part of the table
+  bool added = false;                // segments are part of the table
   std::optional<uint64_t> sequence;  // of a publication whose record may have been written
 };
 
@@ -88,6 +88,12 @@ struct StoreCore::State {
   Status mark_removed(PublicationRecord& publication);
   Result<PublicationRecord*> find(const SnapshotId& snapshot);
   bool is_leased(uint64_t sequence) const;
+  // Whether look-ups find it.
+  static bool is_live(const PublicationRecord& record, TimePoint time) {
+    return !record.removed && (!record.expires || *record.expires > time || !record.pins.empty());
+  }
+  // Whether the record of a page object is this publication's; false when there is none.
+  Result<bool> owns_page(uint64_t sequence, const std::string& key) const;
   uint64_t tenant_bytes(const std::string& tenant) const;
   uint64_t next_segment();
 
@@ -100,7 +106,7 @@ struct StoreCore::State {
   Result<StoredObject> write_assembled(const TxnId& txn, const PutStep& step, const Assembly& assembly);
   Status assemble(const PutStep& step, const MemoryRegistry& memory, Assembly& assembly);
   Result<std::unique_ptr<UploadSegment>> take_segment(const TxnId& txn);
-  void give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status);
+  Status give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status);
   template <class FillChunk>
   Result<StoredObject> append_object(const TxnId& txn, const PutStep& step, FillChunk fill_chunk);
   uint32_t zero_crc(uint64_t bytes) const;

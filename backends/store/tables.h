@@ -22,6 +22,9 @@ struct RecordChange {
   std::optional<std::string> value;  // empty: the key is removed
 };
 
+// A change that fails with an error did not happen, once the table has recovered from it; if the process dies before
+// that, it may have happened, in full. kUnavailable: the table is recovering, the same call may succeed later.
+
 // Thread-safe.
 class RecordTable {
  public:
@@ -30,7 +33,8 @@ class RecordTable {
   // All changes or none, also after a crash. `durable`: survives loss of power once it returns; else a crash of the
   // process only.
   virtual Status write(std::span<const RecordChange> changes, bool durable) = 0;
-  // Calls visit(key, value) for each key with the prefix, in order of bytes, until it returns false.
+  // Calls visit(key, value) for each key with the prefix, in order of bytes, until it returns false. visit() changes
+  // nothing in the tables.
   virtual Status scan(const std::string& prefix,
                       const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;
 };
@@ -46,6 +50,7 @@ inline uint64_t segment_of(ObjectNumber object) { return object.value() / kObjec
 class SegmentWriter {
  public:
   virtual ~SegmentWriter() = default;
+  // An error may be told by finish() only.
   virtual Status append(ObjectNumber object, uint32_t chunk, std::span<const std::byte> bytes) = 0;
   // Bytes so far.
   virtual uint64_t bytes() const = 0;
@@ -62,12 +67,13 @@ struct ChunkName {
 class ChunkTable {
  public:
   virtual ~ChunkTable() = default;
-  // A number that is not in use and never was given to this object of the table.
+  // `segment` is below 2^40 - 1, is not in use, and was not given to this object of the table before.
   virtual Result<std::unique_ptr<SegmentWriter>> new_segment(uint64_t segment) = 0;
   // Makes finished segments part of the table; durable once it returns. All or none, unless the process dies.
   virtual Status add(std::vector<std::unique_ptr<SegmentWriter>> segments) = 0;
   // Calls take(i, bytes) for each name, in ascending order of i; `found` false where there is no such chunk. The bytes
-  // are valid during the call only. Nothing is verified. Stops when take fails, with its status.
+  // are valid during the call only, and take changes nothing in the tables. Nothing is verified. Stops when take fails,
+  // with its status.
   using Take = std::function<Status(size_t i, bool found, std::span<const std::byte> bytes)>;
   virtual Status read(std::span<const ChunkName> names, const Take& take) const = 0;
   // Segments that are not there are no error.

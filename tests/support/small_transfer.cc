@@ -143,7 +143,7 @@ SmallTransfer::SmallTransfer(const PartitionSizes& source_sizes, const Partition
       target(small_side(schema, target_sizes, "decode", *snapshot, 2, 2, 7)),
       seed(seed_of_all) {
   write_items(source);
-  CoordinatorOptions options;
+  CoordinatorOptions& options = coordinator_options;
   options.operation = OperationId("op");
   options.documents = TransferDocuments{source.placement, target.placement, snapshot};
   options.checksum = checksum;
@@ -162,18 +162,18 @@ SmallTransfer::SmallTransfer(const PartitionSizes& source_sizes, const Partition
   coordinator = std::make_unique<Coordinator>(options);
 }
 
-void SmallTransfer::join(StepWorld& world) {
+void SmallTransfer::join(StepWorld& world, const Wrap& wrap) {
   for (size_t i = 0; i < writers.size(); ++i) {
     const ParticipantId& participant = (*source.bindings[i])->participant;
     world.add_runtime(participant, Role::kSource, source.bindings[i], *source.bytes[i]);
-    world.add(source_peer(participant), Role::kSource, *writers[i]);
+    world.add(source_peer(participant), Role::kSource, wrap(source_peer(participant), *writers[i]));
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     const ParticipantId& participant = (*target.bindings[i])->participant;
     world.add_runtime(participant, Role::kTarget, target.bindings[i], *target.bytes[i]);
-    world.add(target_peer(participant), Role::kTarget, *targets[i]);
+    world.add(target_peer(participant), Role::kTarget, wrap(target_peer(participant), *targets[i]));
   }
-  world.add(PeerId("coordinator"), Role::kSource, *coordinator);
+  world.add(PeerId("coordinator"), Role::kSource, wrap(PeerId("coordinator"), *coordinator));
 }
 
 }  // namespace crossdock::testing

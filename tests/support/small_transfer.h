@@ -1,6 +1,7 @@
 // A live transfer that is small enough to try every order of its events, with its documents, memory and contents.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,8 +43,9 @@ struct SmallTransfer {
   explicit SmallTransfer(const PartitionSizes& source_sizes = {.tp = 2}, const PartitionSizes& target_sizes = {.pp = 2},
                          bool checksum = true, uint64_t tokens = 5, uint64_t seed = 1);
 
-  // Adds everything to the world.
-  void join(StepWorld& world);
+  // Adds everything to the world. `wrap` may put another protocol in the place of each.
+  using Wrap = std::function<Protocol&(const PeerId& peer, Protocol& protocol)>;
+  void join(StepWorld& world, const Wrap& wrap = [](const PeerId&, Protocol& protocol) -> Protocol& { return protocol; });
 
   ParticipantOptions participant_options(const ParticipantId& participant, uint64_t number) const;
 
@@ -53,6 +55,7 @@ struct SmallTransfer {
   SmallSide target;
   std::vector<std::unique_ptr<Writer>> writers;
   std::vector<std::unique_ptr<Target>> targets;
+  CoordinatorOptions coordinator_options;
   std::unique_ptr<Coordinator> coordinator;
   uint64_t seed;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "base/rng.h"
 #include "tests/support/rocksdb_store.h"
@@ -186,7 +187,11 @@ TEST_F(RocksDbFaults, AFullDiskIsSaidAndTheStoreGoesOnWhenThereIsRoom) {
   system_->clear_faults();
   system_->add_fault({Operation::kWrite, ".log", full});
   expect_full(write("key", "value"), "write records of the store at '");
-  expect_full(write("key", "value"), "write records of the store at '");
+  system_->add_fault({std::nullopt, "", full});
+  expect_full(write("key", "value"), "");
+  expect_full(add({7}), "");
+  expect_segments({1});  // what is there can be read all the time
+  EXPECT_EQ(all_records(), Records());
   system_->clear_faults();
 
   EXPECT_TRUE(segment_files(directory_ + "/incoming").empty());
@@ -197,6 +202,44 @@ TEST_F(RocksDbFaults, AFullDiskIsSaidAndTheStoreGoesOnWhenThereIsRoom) {
   ASSERT_EQ(crash(UnsyncedBytes::kLost), Status());
   expect_segments({1, 6});
   EXPECT_EQ(all_records(), (Records{{"key", "value"}}));
+}
+
+// The order in which the threads come is the machine's, but what they may see is not.
+TEST_F(RocksDbFaults, ThreadsGoOnWhenChangesOfOthersFail) {
+  constexpr uint64_t kRounds = 60;
+  ASSERT_EQ(open(true), Status());
+  ASSERT_EQ(add({1}), Status());
+  Segments added = {1};
+  Records written;
+  std::thread adder([&] {
+    for (uint64_t segment = 2; segment < 2 + kRounds; ++segment)
+      if (add({segment}).ok()) added.push_back(segment);
+  });
+  std::thread writer([&] {
+    for (uint64_t number = 0; number < kRounds; ++number)
+      if (const std::string key = std::to_string(number); write(key, key).ok()) written[key] = key;
+  });
+  std::thread reader([&] {
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      const Result<Chunks> found = read(names_of(1));  // fails when the store closed for repair and cannot be opened
+      EXPECT_TRUE(found.ok() ? found.value() == chunks_of(1) : found.status().code() != Code::kDataLoss);
+    }
+  });
+  Rng rng(11);
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    const uint64_t before = system_->count();
+    system_->add_fault({std::nullopt, "", IOStatus::NoSpace("injected"), rng.below(60), 1 + rng.below(3)});
+    for (int times = 0; times < 1000 && system_->count() < before + 60; ++times) std::this_thread::yield();
+  }
+  for (std::thread* thread : {&adder, &writer, &reader}) thread->join();
+  system_->clear_faults();
+  ASSERT_EQ(write("after", "1"), Status());
+  written["after"] = "1";
+  expect_segments(added);
+  EXPECT_EQ(all_records(), written);
+  ASSERT_EQ(crash(UnsyncedBytes::kLost), Status());
+  expect_segments(added);
+  EXPECT_EQ(all_records(), written);
 }
 
 TEST_F(RocksDbFaults, WhatCannotBeReadIsAnErrorAndReadableAfterwards) {

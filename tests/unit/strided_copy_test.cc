@@ -371,9 +371,9 @@ TEST(Touches, BeyondFourGiB) {
 }
 
 TEST(ChooseStores, StreamsWhatIsLongAndLarge) {
-  EXPECT_EQ(choose_stores(1024, kGiB), CopyStores::kStreaming);
-  EXPECT_EQ(choose_stores(1, kGiB), CopyStores::kCached);
-  EXPECT_EQ(choose_stores(1024, 4096), CopyStores::kCached);
+  EXPECT_EQ(choose_stores(128, 8 << 20), CopyStores::kStreaming);
+  EXPECT_EQ(choose_stores(127, UINT64_MAX), CopyStores::kCached);
+  EXPECT_EQ(choose_stores(UINT64_MAX, (8 << 20) - 1), CopyStores::kCached);
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+// When copies ran, and how many bytes they have moved.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "backends/local/local_queue.h"
+#include "base/time.h"
+
+namespace crossdock {
+
+// Thread-safe.
+class CopyMeter {
+ public:
+  void began() {
+    int64_t none = INT64_MAX;
+    first_ns_.compare_exchange_strong(none, steady_now().ns());
+  }
+  void ended(uint64_t bytes) {
+    last_ns_ = steady_now().ns();
+    bytes_ += bytes;
+  }
+  uint64_t bytes() const { return bytes_; }
+  // From the first that began to the last that ended.
+  Duration span() const { return bytes_ == 0 ? Duration() : Duration::from_ns(last_ns_ - first_ns_); }
+
+ private:
+  std::atomic<uint64_t> bytes_ = 0;
+  std::atomic<int64_t> first_ns_ = INT64_MAX;
+  std::atomic<int64_t> last_ns_ = 0;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,108 @@
+#include "backends/local/local_runtime.h"
+
+#include <algorithm>
+
+#include "executor/transfer_job.h"
+
+namespace crossdock {
+
+void LocalRuntime::add(Role role, BindingPointer binding, const RegionMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  const ParticipantId participant = (*binding)->participant;
+  members_[{role, participant}] = Member{std::move(binding), &memory, State::kIdle};
+}
+
+Result<LocalRuntime::Member*> LocalRuntime::find(Role role, const ParticipantId& participant) {
+  const auto found = members_.find({role, participant});
+  if (found == members_.end())
+    return Status(Code::kNotFound, "the runtime has no participant '" + participant.text() + "'");
+  return &found->second;
+}
+
+Result<BindingPointer> LocalRuntime::hold(Role role, const ParticipantId& participant) {
+  const std::lock_guard lock(mutex_);
+  TRY(Member* const member, find(role, participant));
+  if (member->state == State::kHeld) return member->binding;
+  if (member->state != State::kIdle)
+    return Status(Code::kConflict, "participant '" + participant.text() + "' was activated or released before");
+  std::vector<RegionKey> added;
+  for (const RegionKey& key : region_keys(**member->binding)) {
+    if (users_[key]++ > 0) continue;
+    const Status status = registry_.add(key, member->memory->find(key));
+    if (status.ok()) {
+      added.push_back(key);
+      continue;
+    }
+    users_.erase(key);
+    for (const RegionKey& each : added) {
+      users_.erase(each);
+      registry_.remove(each);
+    }
+    return status;
+  }
+  member->state = State::kHeld;
+  return member->binding;
+}
+
+Status LocalRuntime::validate(const ParticipantId& participant) {
+  return validate_ ? validate_(participant) : Status();
+}
+
+Status LocalRuntime::activate(const ParticipantId& participant) {
+  const std::lock_guard lock(mutex_);
+  TRY(Member* const member, find(Role::kTarget, participant));
+  member->state = State::kActive;
+  return Status();
+}
+
+Status LocalRuntime::release(Role role, const ParticipantId& participant) {
+  const std::lock_guard lock(mutex_);
+  TRY(Member* const member, find(role, participant));
+  if (member->state != State::kHeld) return Status();
+  for (const RegionKey& key : region_keys(**member->binding))
+    if (--users_[key] == 0) {
+      users_.erase(key);
+      if (role == Role::kSource) registry_.remove(key);
+    }
+  member->state = State::kReleased;
+  return Status();
+}
+
+LocalRuntime::State LocalRuntime::state(Role role, const ParticipantId& participant) const {
+  const std::lock_guard lock(mutex_);
+  return members_.at({role, participant}).state;
+}
+
+size_t LocalRuntime::count(State state) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<size_t>(
+      std::count_if(members_.begin(), members_.end(), [&](const auto& each) { return each.second.state == state; }));
+}
+
+Status LocalRuntimePort::done(OpId op, const Status& status) {
+  queue_.add(Completion{op, status, std::monostate(), true});
+  return Status();
+}
+
+Status LocalRuntimePort::post_pin(OpId op, const ParticipantId& participant) {
+  Result<BindingPointer> held = runtime_.hold(role_, participant);
+  if (!held.ok()) return done(op, held.status());
+  queue_.add(Completion{op, Status(), std::move(held).value(), true});
+  return Status();
+}
+
+Status LocalRuntimePort::post_reserve(OpId op, const ParticipantId& participant) { return post_pin(op, participant); }
+
+Status LocalRuntimePort::post_validate(OpId op, const ParticipantId& participant) {
+  return done(op, runtime_.validate(participant));
+}
+
+Status LocalRuntimePort::post_activate(OpId op, const ParticipantId& participant) {
+  return done(op, runtime_.activate(participant));
+}
+
+Status LocalRuntimePort::post_release(OpId op, const ParticipantId& participant) {
+  return done(op, runtime_.release(role_, participant));
+}
+
+}  // namespace crossdock

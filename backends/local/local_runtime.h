@@ -1,0 +1,77 @@
+// A runtime for memory of this process: pages are there already, as bindings say, and are registered when they are
+// pinned or reserved. What a serving framework does itself; for the command line, tests and embedders without pages of
+// their own.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/local/local_queue.h"
+#include "backends/local/memory_registry.h"
+#include "backends/local/region_memory.h"
+#include "executor/ports.h"
+
+namespace crossdock {
+
+// Thread-safe.
+class LocalRuntime {
+ public:
+  enum class State { kIdle, kHeld, kActive, kReleased };
+
+  explicit LocalRuntime(MemoryRegistry& registry) : registry_(registry) {}
+
+  // The memory, which outlives the runtime, has the binding's regions.
+  void add(Role role, BindingPointer binding, const RegionMemory& memory);
+  // Called for a target after everything has come and before it is activated; empty: anything will do.
+  void set_validate(std::function<Status(const ParticipantId&)> validate) { validate_ = std::move(validate); }
+
+  Result<BindingPointer> hold(Role role, const ParticipantId& participant);
+  Status validate(const ParticipantId& participant);
+  Status activate(const ParticipantId& participant);
+  Status release(Role role, const ParticipantId& participant);
+
+  State state(Role role, const ParticipantId& participant) const;
+  // Participants in this state.
+  size_t count(State state) const;
+
+ private:
+  struct Member {
+    BindingPointer binding;
+    const RegionMemory* memory;
+    State state = State::kIdle;
+  };
+
+  Result<Member*> find(Role role, const ParticipantId& participant);
+
+  MemoryRegistry& registry_;
+  std::function<Status(const ParticipantId&)> validate_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<Role, ParticipantId>, Member> members_;
+  std::map<RegionKey, size_t> users_;  // of a registered region: participants of one instance may share it
+};
+
+// The port of one participant, or of several of one role.
+class LocalRuntimePort : public Runtime {
+ public:
+  LocalRuntimePort(LocalRuntime& runtime, Role role, LocalQueue& queue)
+      : runtime_(runtime), role_(role), queue_(queue) {}
+
+  Status post_pin(OpId op, const ParticipantId& participant) override;
+  Status post_reserve(OpId op, const ParticipantId& participant) override;
+  Status post_validate(OpId op, const ParticipantId& participant) override;
+  Status post_activate(OpId op, const ParticipantId& participant) override;
+  Status post_release(OpId op, const ParticipantId& participant) override;
+
+ private:
+  Status done(OpId op, const Status& status);
+
+  LocalRuntime& runtime_;
+  Role role_;
+  LocalQueue& queue_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,19 @@
+// Ctrl-C: the first asks what runs to abort, the second ends the program.
+#pragma once
+
+#include <atomic>
+
+namespace crossdock::cli {
+
+// While it lives, SIGINT and SIGTERM set the flag instead of ending the program. One at a time.
+class InterruptFlag {
+ public:
+  InterruptFlag();
+  ~InterruptFlag();
+  InterruptFlag(const InterruptFlag&) = delete;
+  InterruptFlag& operator=(const InterruptFlag&) = delete;
+
+  const std::atomic<bool>& is_set() const;
+};
+
+}  // namespace crossdock::cli

@@ -1,0 +1,163 @@
+#include "cli/local_side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "backends/local/synthetic.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "model/binding_rules.h"
+#include "model/partition.h"
+#include "model/wire/documents.h"
+
+namespace crossdock::cli {
+
+std::optional<LocalSide> make_local_side(const LocalSideRequest& request) {
+  LocalSide side{request.placement, {}, RegionMemory(request.memory_bytes_max)};
+  const Valid<PlacementManifest>& placement = *request.placement;
+  const Sha256Digest placement_digest = digest(placement);
+  const Sha256Digest snapshot_digest = digest(*request.snapshot);
+  PoolRequest pool = request.pool;
+  pool.instance_prefix = placement->name + "/";
+  for (const Part& part : placement->parts) {
+    const std::vector<ParticipantId>& wanted = request.participants;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), part.participant) == wanted.end()) continue;
+    Faults faults;
+    std::optional<Valid<RuntimeBinding>> binding = pool_binding(
+        placement, placement_digest, part.participant, (*request.snapshot)->tokens, snapshot_digest, pool, faults);
+    if (!binding) {
+      fail(faults);
+      return std::nullopt;
+    }
+    side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
+    if (const Status added = side.memory.add(*side.bindings.back()); !added.ok()) {
+      fail(kFailed, added.message());
+      return std::nullopt;
+    }
+  }
+  return side;
+}
+
+std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& schema, uint64_t layer_count,
+                                                      const ParallelSpec& spec, const std::string& name) {
+  PartitionRequest request;
+  request.name = name;
+  request.resource = ResourceId("kv:cache");
+  request.revision = RevisionId("1");
+  request.dp = spec.dp;
+  request.pp = spec.pp;
+  request.tp = spec.tp;
+  request.cp = spec.cp;
+  request.layer_count = layer_count;
+  Faults faults(fmt::format("placement '{}'", name));
+  std::optional<Valid<PlacementManifest>> placement = partition(schema, request, faults);
+  if (!placement) {
+    fail(faults);
+    return nullptr;
+  }
+  return std::make_shared<const Valid<PlacementManifest>>(std::move(*placement));
+}
+
+std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const PlacementManifest& placement,
+                                                                    const Sha256Digest& schema_digest, Range tokens,
+                                                                    uint64_t seed) {
+  SnapshotDescriptor descriptor;
+  descriptor.tenant = "default";
+  descriptor.resource = placement.resource;
+  descriptor.model_id = "synthetic";
+  descriptor.model_revision = "1";
+  descriptor.semantic_fingerprint = "synthetic";
+  descriptor.cache_schema_digest = schema_digest;
+  descriptor.tokens = tokens;
+  descriptor.token_fingerprint = fmt::format("seed-{}", seed);
+  Faults faults;
+  std::optional<Valid<SnapshotDescriptor>> snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), faults);
+  if (!snapshot) {
+    fail(faults);
+    return nullptr;
+  }
+  return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*snapshot));
+}
+
+void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min(thread_count, count); ++i) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
+}
+
+uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::string& label, bool quiet) {
+  Progress progress(label, side.memory.total_bytes(), progress_mode(quiet));
+  std::atomic<uint64_t> written = 0;
+  std::mutex mutex;
+  in_parallel(side.bindings.size(), thread_count, [&](size_t i) {
+    written += write_synthetic(*side.bindings[i], (*side.placement)->cache_schema, seed, side.memory);
+    const std::lock_guard lock(mutex);
+    progress.update(written);
+  });
+  return written;
+}
+
+ContentCheck check_content(const LocalSide& side, const std::vector<BindingPointer>& bindings, uint64_t seed,
+                           size_t thread_count, const std::string& label, bool quiet) {
+  Progress progress(label, side.memory.total_bytes(), progress_mode(quiet));
+  ContentCheck check;
+  std::mutex mutex;
+  in_parallel(bindings.size(), thread_count, [&](size_t i) {
+    const std::optional<std::string> wrong =
+        take_synthetic(*bindings[i], (*side.placement)->cache_schema, seed, side.memory);
+    const std::lock_guard lock(mutex);
+    for (const Region& region : (*bindings[i])->regions) check.bytes += region.bytes;
+    progress.update(check.bytes);
+    if (wrong && check.wrong.empty()) check.wrong = *wrong;
+  });
+  if (check.wrong.empty()) check.wrong = check_guards(side.memory).value_or("");
+  return check;
+}
+
+std::optional<std::pair<uint64_t, uint64_t>> number_pair(const std::string& text) {
+  const size_t colon = text.find(':');
+  const std::optional<uint64_t> first = decimal(text.substr(0, colon));
+  const std::optional<uint64_t> second = colon == std::string::npos ? first : decimal(text.substr(colon + 1));
+  if (!first || !second || *first == 0 || *second == 0) return std::nullopt;
+  return std::pair(*first, *second);
+}
+
+std::optional<std::pair<PoolOrder, PoolOrder>> order_pair(const std::string& text) {
+  const auto one = [](std::string_view name) -> std::optional<PoolOrder> {
+    if (name == "nhd") return PoolOrder::kNhd;
+    if (name == "hnd") return PoolOrder::kHnd;
+    return std::nullopt;
+  };
+  const size_t colon = text.find(':');
+  const std::optional<PoolOrder> first = one(text.substr(0, colon));
+  const std::optional<PoolOrder> second = colon == std::string::npos ? first : one(text.substr(colon + 1));
+  if (!first || !second) return std::nullopt;
+  return std::pair(*first, *second);
+}
+
+std::string human_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1000 && unit + 1 < std::size(kUnits); ++unit) value /= 1000;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+std::string rate_text(uint64_t bytes, Duration time) {
+  if (time.ns() <= 0) return "-";
+  return human_bytes(static_cast<uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(time.ns()))) + "/s";
+}
+
+std::string seconds_text(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.ns()) / 1e9); }
+
+}  // namespace crossdock::cli

@@ -1,0 +1,76 @@
+// One side of an operation in this process's memory: placement, bindings as serving engines lay them out, and bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/local/local_runtime.h"
+#include "backends/local/region_memory.h"
+#include "cli/parallel_spec.h"
+#include "executor/ports.h"
+#include "model/cache_schema.h"
+#include "model/placement.h"
+#include "model/pool_binding.h"
+#include "model/snapshot.h"
+#include "model/valid.h"
+
+namespace crossdock::cli {
+
+struct LocalSide {
+  std::shared_ptr<const Valid<PlacementManifest>> placement;
+  std::vector<BindingPointer> bindings;  // one for each participant that is bound
+  RegionMemory memory;
+};
+
+struct LocalSideRequest {
+  std::shared_ptr<const Valid<PlacementManifest>> placement;
+  std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
+  PoolRequest pool;  // instance_prefix: filled in
+  std::vector<ParticipantId> participants;  // empty: all
+  uint64_t memory_bytes_max = 0;
+};
+
+// Prints what is wrong and is empty when it cannot be had.
+std::optional<LocalSide> make_local_side(const LocalSideRequest& request);
+
+// The placement of a spec like "tp8". Prints what is wrong and is empty when there is none.
+std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& schema, uint64_t layer_count,
+                                                      const ParallelSpec& spec, const std::string& name);
+
+// A snapshot of the placement's resource: its content is as synthetic as its names.
+std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const PlacementManifest& placement,
+                                                                    const Sha256Digest& schema_digest, Range tokens,
+                                                                    uint64_t seed);
+
+// Calls work(i) for each i below count, by some threads.
+void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work);
+
+// Synthetic content (backends/local/synthetic.h), by several threads. Returns the bytes that were written.
+uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::string& label, bool quiet);
+
+// What a check of every byte found. `wrong` is empty when each item of each binding is right and nothing else was
+// touched.
+struct ContentCheck {
+  uint64_t bytes = 0;
+  std::string wrong;
+};
+ContentCheck check_content(const LocalSide& side, const std::vector<BindingPointer>& bindings, uint64_t seed,
+                           size_t thread_count, const std::string& label, bool quiet);
+
+// "A" or "A:B"; one for both sides. Empty when it is neither, or a number is 0.
+std::optional<std::pair<uint64_t, uint64_t>> number_pair(const std::string& text);
+// "nhd", "hnd", "nhd:hnd", ...
+std::optional<std::pair<PoolOrder, PoolOrder>> order_pair(const std::string& text);
+
+// "1.25 GB"
+std::string human_bytes(uint64_t bytes);
+// "12.3 GB/s"
+std::string rate_text(uint64_t bytes, Duration time);
+// "1.234 s"
+std::string seconds_text(Duration time);
+
+}  // namespace crossdock::cli

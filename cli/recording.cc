@@ -1,0 +1,70 @@
+#include "cli/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "executor/recorder.h"
+
+namespace crossdock::cli {
+
+Status RecordingFolder::make() {
+  if (directory_.empty()) return Status();
+  std::error_code error;
+  std::filesystem::create_directories(directory_, error);
+  if (!error) return Status();
+  return Status(Code::kIo, fmt::format("cannot make the folder '{}': {}", directory_, error.message()));
+}
+
+std::function<void(std::string_view)> RecordingFolder::sink(const std::string& name) {
+  std::string file_name = name;
+  std::replace_if(
+      file_name.begin(), file_name.end(), [](char c) { return c == ' ' || c == '/'; }, '-');
+  std::ofstream& file = files_[name];
+  file.open(std::filesystem::path(directory_) / (file_name + ".jsonl"), std::ios::binary);
+  return [&file](std::string_view line) { file << line << '\n'; };
+}
+
+std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::string& name,
+                                                                    const LocalTransferRequest& request) {
+  CoordinatorOptions coordinator = request.coordinator;
+  const auto peers = [](Role role, const std::vector<BindingPointer>& bindings) {
+    std::vector<PeerAddress> addresses;
+    for (const BindingPointer& binding : bindings)
+      addresses.push_back({(*binding)->participant, local_peer(role, (*binding)->participant)});
+    return addresses;
+  };
+  coordinator.sources = peers(Role::kSource, request.source_bindings);
+  coordinator.targets = peers(Role::kTarget, request.target_bindings);
+  if (name == "coordinator") return std::make_unique<Recorder>(sink(name), coordinator);
+  uint64_t number = 0;
+  for (const auto& [role, addresses] :
+       {std::pair(Role::kSource, &coordinator.sources), std::pair(Role::kTarget, &coordinator.targets)})
+    for (const PeerAddress& address : *addresses) {
+      ++number;
+      if (address.peer.text() != name) continue;
+      return std::make_unique<Recorder>(sink(name), role, local_participant_options(request, address.participant, number),
+                                        coordinator.documents, coordinator.plan, coordinator.lower);
+    }
+  return nullptr;
+}
+
+std::unique_ptr<ProtocolObserver> RecordingFolder::observe(const UploadOptions& options) {
+  return std::make_unique<Recorder>(sink("upload"), options);
+}
+
+std::unique_ptr<ProtocolObserver> RecordingFolder::observe(const RestoreOptions& options) {
+  return std::make_unique<Recorder>(sink("restore"), options);
+}
+
+Status RecordingFolder::finish() {
+  for (auto& [name, file] : files_) {
+    file.close();
+    if (!file) return Status(Code::kIo, fmt::format("the recording of '{}' in '{}' was not written whole", name, directory_));
+  }
+  return Status();
+}
+
+}  // namespace crossdock::cli

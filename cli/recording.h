@@ -1,0 +1,37 @@
+// A folder of recordings, one for each protocol that runs: NAME.jsonl.
+#pragma once
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "backends/local/local_transfer.h"
+#include "base/status.h"
+#include "executor/protocol.h"
+#include "executor/restore.h"
+#include "executor/upload.h"
+
+namespace crossdock::cli {
+
+class RecordingFolder {
+ public:
+  // Empty: nothing is recorded.
+  explicit RecordingFolder(std::string directory) : directory_(std::move(directory)) {}
+
+  Status make();
+  // Of one protocol of a transfer, by its name: "coordinator", "source p0-t0", "target p0-t0".
+  std::unique_ptr<ProtocolObserver> observe_transfer(const std::string& name, const LocalTransferRequest& request);
+  std::unique_ptr<ProtocolObserver> observe(const UploadOptions& options);
+  std::unique_ptr<ProtocolObserver> observe(const RestoreOptions& options);
+  // Whether everything was written.
+  Status finish();
+
+ private:
+  std::function<void(std::string_view)> sink(const std::string& name);
+
+  std::string directory_;
+  std::map<std::string, std::ofstream> files_;  // stay where they are in memory
+};
+
+}  // namespace crossdock::cli

@@ -1,0 +1,288 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "backends/local/local_transfer.h"
+#include "backends/local/synthetic.h"
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/local_side.h"
+#include "cli/model_source.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/recording.h"
+#include "model/wire/documents.h"
+#include "model/wire/json_writer.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  ModelSource model;
+  std::string from;
+  std::string to;
+  uint64_t tokens = 0;
+  std::string page_size = "16";
+  std::string layout = "nhd";
+  std::string verify = "full";
+  std::string fail;
+  std::string record_dir;
+  uint64_t shuffle = 1;
+  bool in_order = false;
+  uint64_t threads = 0;
+  uint64_t timeout_s = 600;
+  uint64_t seed = 1;
+  bool json = false;
+  bool quiet = false;
+};
+
+struct Sides {
+  std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
+  LocalSide source;
+  LocalSide target;
+};
+
+// Documents, bindings and memory of both sides. Says what is wrong and is empty when they cannot be had.
+std::optional<Sides> make_sides(const Options& options, int& exit_code) {
+  exit_code = kBadInput;
+  const Result<ParallelSpec> from = parse_parallel_spec(options.from);
+  const Result<ParallelSpec> to = parse_parallel_spec(options.to);
+  for (const auto& [option, spec] : {std::pair("--from", &from), std::pair("--to", &to)})
+    if (!spec->ok()) {
+      fail(kBadInput, fmt::format("{}: {}", option, spec->status().message()));
+      return std::nullopt;
+    }
+  const auto pages = number_pair(options.page_size);
+  const auto orders = order_pair(options.layout);
+  if (!pages || !orders) {
+    fail(kBadInput, !pages ? fmt::format("--page-size '{}' is neither N nor N:N", options.page_size)
+                           : fmt::format("--layout '{}' is neither nhd nor hnd, nor two of them like nhd:hnd",
+                                         options.layout));
+    return std::nullopt;
+  }
+  const std::optional<Model> model = load_model(options.model);
+  if (!model) return std::nullopt;
+  const auto source = place(model->cache_schema, model->layer_count, from.value(), "source");
+  if (source == nullptr) return std::nullopt;
+  const auto target = place(model->cache_schema, model->layer_count, to.value(), "target");
+  if (target == nullptr) return std::nullopt;
+  const auto snapshot =
+      synthetic_snapshot(**source, digest(model->cache_schema), Range(0, options.tokens), options.seed);
+  if (snapshot == nullptr) return std::nullopt;
+  LocalSideRequest request{source, snapshot, PoolRequest(), {}, available_memory_bytes()};
+  request.pool.operation = OperationId("reshard");
+  request.pool.axis_order = orders->first;
+  request.pool.page_tokens = pages->first;
+  if (!options.in_order) request.pool.shuffle_seed = options.shuffle;
+  std::optional<LocalSide> source_side = make_local_side(request);
+  if (!source_side) return std::nullopt;
+  request.placement = target;
+  request.pool.axis_order = orders->second;
+  request.pool.page_tokens = pages->second;
+  if (request.pool.shuffle_seed) ++*request.pool.shuffle_seed;
+  request.memory_bytes_max -= std::min(request.memory_bytes_max, source_side->memory.total_bytes());
+  std::optional<LocalSide> target_side = make_local_side(request);
+  if (!target_side) return std::nullopt;
+  return Sides{snapshot, std::move(*source_side), std::move(*target_side)};
+}
+
+LocalFault fault_of(const Options& options, const Sides& sides) {
+  LocalFault fault;
+  fault.participant = (*sides.source.bindings.front())->participant;
+  fault.after = 1;
+  if (options.fail == "copy") fault.kind = LocalFault::Kind::kCopyFails;
+  if (options.fail == "writer") fault.kind = LocalFault::Kind::kWriterSilent;
+  if (options.fail == "bit") fault.kind = LocalFault::Kind::kBitFlips;
+  return fault;
+}
+
+struct Left {
+  size_t held = 0;      // participants whose pages are still pinned or reserved
+  size_t active = 0;
+};
+
+void encode_participants(JsonWriter& out, const std::vector<BindingPointer>& bindings,
+                         const std::vector<ParticipantOutcome>& outcomes) {
+  out.begin_array();
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    const ParticipantOutcome& outcome = outcomes[i];
+    out.begin_object();
+    out.key("activated").boolean(outcome.activated);
+    out.key("bytes").number(outcome.bytes);
+    out.key("cause").string(printable(outcome.cause.message()));
+    out.key("operations").number(outcome.operations);
+    out.key("participant").string((*bindings[i])->participant.text());
+    out.key("quarantined").boolean(outcome.quarantined);
+    out.key("released").boolean(outcome.released);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+std::string report_json(const Sides& sides, const LocalTransferReport& report, const Left& left,
+                        const std::string& verified, const std::string& wrong) {
+  JsonWriter out;
+  out.begin_object();
+  out.key("activated").boolean(report.outcome.status().ok());
+  out.key("bytes").number(report.copied_bytes);
+  out.key("cause").string(printable(report.outcome.status().message()));
+  out.key("copying_ns").number(static_cast<uint64_t>(report.copying.ns()));
+  out.key("held").number(left.held);
+  out.key("operations").number(report.operation_count);
+  const StepCounts counts = report.job == nullptr ? StepCounts() : report.job->lowered->counts();
+  out.key("ranges").number(counts.ranges);
+  out.key("sources");
+  encode_participants(out, sides.source.bindings, report.sources);
+  out.key("steps").number(counts.steps);
+  out.key("steps_planned").number(counts.steps_planned);
+  out.key("targets");
+  encode_participants(out, sides.target.bindings, report.targets);
+  out.key("total_ns").number(static_cast<uint64_t>(report.total.ns()));
+  out.key("verified").string(verified);
+  out.key("wrong").string(printable(wrong));
+  out.end_object();
+  return out.take();
+}
+
+std::string report_text(const Options& options, const Sides& sides, const LocalTransferReport& report,
+                        const Left& left, const std::string& verified, const std::string& wrong) {
+  std::string text = fmt::format("reshard of {} tokens: {} ({} participants) -> {} ({})\n", grouped(options.tokens),
+                                 options.from, sides.source.bindings.size(), options.to, sides.target.bindings.size());
+  if (report.job != nullptr) {
+    const StepCounts counts = report.job->lowered->counts();
+    text += fmt::format("plan: {} edges, proved; {} steps between views and pages, {} after joining neighbours, {} "
+                        "contiguous ranges; {} operations posted\n",
+                        grouped((**report.job->plan).edges.size()), grouped(counts.steps_planned),
+                        grouped(counts.steps), grouped(counts.ranges), grouped(report.operation_count));
+  }
+  text += fmt::format("moved {} ({} bytes) in {}, {} while copying ({})\n", human_bytes(report.copied_bytes),
+                      grouped(report.copied_bytes), seconds_text(report.total),
+                      rate_text(report.copied_bytes, report.copying), seconds_text(report.copying));
+  const Status status = report.outcome.status();
+  if (status.ok())
+    text += fmt::format("activated: {} of {} targets\n", report.outcome.activated_count, sides.target.bindings.size());
+  else
+    text += fmt::format("not activated: {}\n", printable(status.message()));
+  for (const auto* outcomes : {&report.sources, &report.targets})
+    for (size_t i = 0; i < outcomes->size(); ++i)
+      if ((*outcomes)[i].quarantined)
+        text += fmt::format("quarantined: {} '{}': {} operations never completed, its pages stay as they are\n",
+                            outcomes == &report.sources ? "source" : "target",
+                            (*(outcomes == &report.sources ? sides.source : sides.target).bindings[i])->participant.text(),
+                            (*outcomes)[i].lost.size());
+  text += fmt::format("left behind: {} pinned or reserved, {} active\n", left.held, left.active);
+  if (!verified.empty()) text += fmt::format("verified: {}\n", verified);
+  if (!wrong.empty()) text += fmt::format("WRONG: {}\n", printable(wrong));
+  return text;
+}
+
+int run(const Options& options) {
+  int exit_code = kDone;
+  std::optional<Sides> sides = make_sides(options, exit_code);
+  if (!sides) return exit_code;
+  const size_t threads = options.threads == 0 ? processor_count() : options.threads;
+  const bool quiet = options.quiet || options.json;
+
+  fill(sides->source, options.seed, threads, "writing synthetic content", quiet);
+  fill_guards(sides->target.memory);
+
+  MemoryRegistry registry;
+  LocalRuntime runtime(registry);
+  for (const BindingPointer& binding : sides->source.bindings) runtime.add(Role::kSource, binding, sides->source.memory);
+  for (const BindingPointer& binding : sides->target.bindings) runtime.add(Role::kTarget, binding, sides->target.memory);
+  LocalTransferRequest request;
+  request.coordinator.operation = OperationId("reshard");
+  request.coordinator.documents = TransferDocuments{sides->source.placement, sides->target.placement, sides->snapshot};
+  request.coordinator.checksum = options.verify == "checksum" || options.fail == "bit";
+  request.coordinator.seed = options.seed;
+  request.coordinator.timeout = Duration::from_s(static_cast<int64_t>(options.timeout_s));
+  request.participant.timeout = request.coordinator.timeout;
+  request.participant.window = WindowLimits{2 * threads, uint64_t{256} << 20};
+  request.participant.batch.bytes_max = uint64_t{32} << 20;
+  request.source_bindings = sides->source.bindings;
+  request.target_bindings = sides->target.bindings;
+  request.thread_count = threads;
+  request.fault = fault_of(options, *sides);
+
+  uint64_t total_bytes = 0;
+  for (const auto& [key, mapping] : sides->source.memory.regions()) total_bytes += mapping.get_deleter().bytes;
+  Progress progress("copying", total_bytes, progress_mode(quiet));
+  const InterruptFlag interrupt;
+  RecordingFolder recordings(options.record_dir);
+  if (const Status made = recordings.make(); !made.ok()) return fail(kFailed, made.message());
+  LocalHooks hooks;
+  hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
+  hooks.interrupted = &interrupt.is_set();
+  if (!options.record_dir.empty())
+    hooks.observe = [&](const std::string& name) { return recordings.observe_transfer(name, request); };
+  const LocalTransferReport report = run_local_transfer(request, runtime, registry, hooks);
+  progress.finish();
+  if (const Status written = recordings.finish(); !written.ok()) return fail(kFailed, written.message());
+
+  std::string verified;
+  std::string wrong;
+  const bool activated = report.outcome.status().ok();
+  if (activated && options.verify == "full") {
+    wrong = check_content(sides->target, sides->target.bindings, options.seed, threads, "checking every byte", quiet).wrong;
+    if (wrong.empty())
+      verified = fmt::format("every one of {} bytes is what it has to be, and nothing else was touched",
+                             grouped(report.copied_bytes));
+  } else if (activated && request.coordinator.checksum) {
+    verified = "CRC-32C of what was sent and of what has arrived is the same for each pair of participants";
+  }
+  const Left left{runtime.count(LocalRuntime::State::kHeld), runtime.count(LocalRuntime::State::kActive)};
+  if (options.json)
+    print(report_json(*sides, report, left, verified, wrong) + "\n");
+  else
+    print(report_text(options, *sides, report, left, verified, wrong));
+  return activated && wrong.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_reshard_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("reshard", "Move a synthetic cache from one parallel layout to another in memory, and check it");
+  const auto options = std::make_shared<Options>();
+  add_model_options(*command, options->model);
+  add_text(*command, "--from", options->from, "SPEC", "Parallel layout of the source, like tp8 or tp4pp2 (dp, pp, tp, cp)")
+      ->required();
+  add_text(*command, "--to", options->to, "SPEC", "Parallel layout of the target")->required();
+  add_number(*command, "--tokens", options->tokens, 1, uint64_t{1} << 32, "Tokens of the cache")->required();
+  add_text(*command, "--page-size", options->page_size, "N[:N]", "Tokens of a page, of the source and of the target");
+  add_text(*command, "--layout", options->layout, "ORDER[:ORDER]", "Axes of a page: nhd or hnd");
+  add_number(*command, "--shuffle", options->shuffle, 0, UINT64_MAX, "Pages lie in random slots of the pools, by this seed");
+  command->add_flag("--in-order", options->in_order, "Pages lie in order instead");
+  add_text(*command, "--verify", options->verify, "HOW",
+           "full: look at every byte, and that no other was touched; checksum: compare what was sent and what came; off")
+      ->check(CLI::IsMember({"full", "checksum", "off"}).description(""));
+  add_text(*command, "--fail", options->fail, "WHAT",
+           "Let one source fail: copy (its copies fail), writer (it falls silent), bit (a bit flips on the way)")
+      ->check(CLI::IsMember({"copy", "writer", "bit"}).description(""));
+  add_number(*command, "--threads", options->threads, 1, 1024, "Threads that copy (default: one for each processor)");
+  add_number(*command, "--timeout", options->timeout_s, 1, 1'000'000, "Seconds until it is given up");
+  add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "Seed of the content");
+  add_text(*command, "--record", options->record_dir, "DIR", "Record each participant, for 'crossdock replay'");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->footer(
+      R"(Both sides lie in the memory of this process, as serving engines lay out their pools, and every participant runs the
+protocols that a cluster runs: pin, reserve, export, validate, plan, copy, collect, fence, check, activate, release.
+Ctrl-C aborts it: what is under way is drained, and nothing stays pinned.
+Exit status: 0 activated and right, 1 it failed and nothing was activated (or a byte is wrong), 2 bad input.
+
+Examples:
+  crossdock reshard --config examples/models/llama-3.1-70b/config.json --from tp8 --to tp4pp2 --tokens 4096
+  crossdock reshard --config examples/models/llama-3.1-8b/config.json --from tp4 --to tp2 --tokens 8192 \
+      --page-size 64:16 --layout nhd:hnd --verify checksum
+  crossdock reshard --config examples/models/llama-3.1-8b/config.json --from tp2 --to tp4 --tokens 64 --fail copy)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

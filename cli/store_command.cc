@@ -1,0 +1,288 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/store_files.h"
+#include "model/text.h"
+#include "model/wire/documents.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  StoreSettings store;
+  std::string snapshot;
+  std::string holder;
+  uint64_t publication = 0;
+  uint64_t row_count_max = 50;
+  bool objects = false;
+  bool json = false;
+};
+
+std::string snapshot_text(const PublicationInfo& info) { return info.snapshot ? info.snapshot->hex() : "pages"; }
+
+int init(const Options& options) {
+  if (open_store(options.store, true) == nullptr) return kFailed;
+  tell(fmt::format("made the store '{}'", options.store.directory));
+  return kDone;
+}
+
+void encode(JsonWriter& out, const PublicationInfo& info) {
+  out.begin_object();
+  out.key("bytes").number(info.bytes);
+  out.key("created_ns").number(static_cast<uint64_t>(info.created.ns()));
+  if (info.expires) out.key("expires_ns").number(static_cast<uint64_t>(info.expires->ns()));
+  out.key("leases").number(info.lease_count);
+  out.key("objects").number(info.object_count);
+  out.key("pins").begin_array();
+  for (const std::string& pin : info.pins) out.string(printable(pin));
+  out.end_array();
+  out.key("publication").number(info.sequence);
+  out.key("removed").boolean(info.removed);
+  if (info.snapshot) out.key("snapshot").string(info.snapshot->hex());
+  out.key("tenant").string(printable(info.tenant));
+  out.end_object();
+}
+
+int list(const Options& options) {
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Result<std::vector<PublicationInfo>> infos = store->list();
+  if (!infos.ok()) return fail_store(infos.status());
+  if (options.json) {
+    JsonWriter out;
+    out.begin_array();
+    for (const PublicationInfo& info : infos.value()) encode(out, info);
+    out.end_array();
+    print(out.take() + "\n");
+    return kDone;
+  }
+  LimitedTable table({"publication", "snapshot", "tenant", "objects", "bytes", "created", "expires", "held by"},
+                     options.row_count_max);
+  for (const PublicationInfo& info : infos.value()) {
+    std::vector<std::string> holders = info.pins;
+    if (info.lease_count > 0) holders.push_back(fmt::format("{} leases", info.lease_count));
+    table.add({fmt::to_string(info.sequence), snapshot_text(info).substr(0, 16), info.tenant,
+               grouped(info.object_count), grouped(info.bytes), time_text(info.created),
+               info.removed   ? "removed"
+               : info.expires ? time_text(*info.expires)
+                              : "never",
+               holders.empty() ? "-" : fmt::format("{}", fmt::join(holders, ", "))});
+  }
+  print(table.text());
+  return kDone;
+}
+
+int show(const Options& options) {
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Result<SnapshotId> id = find_snapshot(*store, options.snapshot);
+  if (!id.ok()) return fail_store(id.status());
+  const auto manifest = store->manifest(id.value());
+  if (!manifest.ok()) return fail_store(manifest.status());
+  if (options.json) {
+    print(to_json(*manifest.value()) + "\n");
+    return kDone;
+  }
+  const StoreManifest& stored = **manifest.value();
+  const SnapshotDescriptor& snapshot = stored.snapshot;
+  print(fmt::format("snapshot {}\nresource {} of tenant {}, model {} revision {}, tokens {}\n", id.value().hex(),
+                    printable(snapshot.resource.text()), printable(snapshot.tenant), printable(snapshot.model_id),
+                    printable(snapshot.model_revision), range_text(snapshot.tokens)));
+  print(fmt::format("{} layers, {} objects, {} views\n", stored.cache_schema.layers().count(),
+                    grouped(stored.objects.size()), grouped(stored.views.size())));
+  LimitedTable table({"object", "bytes", "chunks"}, options.row_count_max);
+  for (const StoredObject& object : stored.objects)
+    table.add({object.id.text(), grouped(object.bytes), grouped(object.chunk_crc32c.size())});
+  print(table.text());
+  return kDone;
+}
+
+int verify(const Options& options) {
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const InterruptFlag interrupt;
+  std::optional<Progress> progress;
+  const Result<VerifyReport> checked = store->verify([&](uint64_t done_bytes, uint64_t total_bytes) {
+    if (!progress) progress.emplace("checking", total_bytes, progress_mode(options.json));
+    progress->update(done_bytes);
+    return !interrupt.is_set();
+  });
+  progress.reset();
+  if (!checked.ok()) return fail_store(checked.status());
+  const VerifyReport& report = checked.value();
+  if (options.json) {
+    JsonWriter out;
+    out.begin_object();
+    out.key("bytes").number(report.bytes);
+    out.key("chunks").number(report.chunks);
+    out.key("damaged").begin_array();
+    for (const DamagedChunk& damaged : report.damaged) {
+      out.begin_object();
+      out.key("bytes").begin_array().number(damaged.bytes.begin()).number(damaged.bytes.end()).end_array();
+      out.key("chunk").number(damaged.chunk);
+      out.key("object").string(printable(damaged.object));
+      out.key("publication").number(damaged.sequence);
+      out.key("what").string(printable(damaged.what));
+      out.end_object();
+    }
+    out.end_array();
+    out.key("objects").number(report.objects);
+    out.key("publications").number(report.publications);
+    out.end_object();
+    print(out.take() + "\n");
+  } else {
+    for (const DamagedChunk& damaged : report.damaged)
+      print(fmt::format("publication {}: {}\n", damaged.sequence, printable(damaged.what)));
+    print(fmt::format("{} of {} chunks are damaged: {} publications, {} objects, {} bytes were read\n",
+                      grouped(report.damaged.size()), grouped(report.chunks), grouped(report.publications),
+                      grouped(report.objects), grouped(report.bytes)));
+  }
+  return report.damaged.empty() ? kDone : kFailed;
+}
+
+int remove(const Options& options) {
+  if (options.snapshot.empty() == (options.publication == 0))
+    return fail(kBadInput, "give either SNAPSHOT or --publication N");
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  Status removed;
+  if (options.publication != 0) {
+    removed = store->remove_publication(options.publication);
+  } else {
+    const Result<SnapshotId> id = find_snapshot(*store, options.snapshot);
+    removed = id.ok() ? store->remove(id.value()) : id.status();
+  }
+  if (!removed.ok()) return fail_store(removed);
+  tell("removed; it is not found any more");
+  return kDone;
+}
+
+int gc(const Options& options) {
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Result<GcReport> collected = store->gc();
+  if (!collected.ok()) return fail_store(collected.status());
+  const GcReport& report = collected.value();
+  if (options.json) {
+    JsonWriter out;
+    out.begin_object();
+    out.key("bytes_dropped").number(report.bytes_dropped);
+    out.key("leases_ended").number(report.leases_ended);
+    out.key("publications_dropped").number(report.publications_dropped);
+    out.key("publications_expired").number(report.publications_expired);
+    out.key("segments_dropped").number(report.segments_dropped);
+    out.key("transactions_aborted").number(report.transactions_aborted);
+    out.end_object();
+    print(out.take() + "\n");
+    return kDone;
+  }
+  print(fmt::format("{} silent uploads aborted, {} leases ended, {} publications expired, {} dropped with {} bytes, {} "
+                    "segments of bulk data freed\n",
+                    report.transactions_aborted, report.leases_ended, report.publications_expired,
+                    report.publications_dropped, grouped(report.bytes_dropped), report.segments_dropped));
+  return kDone;
+}
+
+int stats(const Options& options) {
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Result<StoreStats> counted = store->stats();
+  if (!counted.ok()) return fail_store(counted.status());
+  const StoreStats& s = counted.value();
+  const std::vector<std::pair<const char*, uint64_t>> rows = {{"bytes", s.bytes},
+                                                              {"leases", s.leases},
+                                                              {"objects", s.objects},
+                                                              {"open_transactions", s.open_transactions},
+                                                              {"page_publications", s.page_publications},
+                                                              {"pins", s.pins},
+                                                              {"removed", s.removed},
+                                                              {"removed_bytes", s.removed_bytes},
+                                                              {"segments", s.segments},
+                                                              {"snapshots", s.snapshots}};
+  if (options.json) {
+    JsonWriter out;
+    out.begin_object();
+    for (const auto& [name, value] : rows) out.key(name).number(value);
+    out.end_object();
+    print(out.take() + "\n");
+    return kDone;
+  }
+  Table table({"what", "count"});
+  for (const auto& [name, value] : rows) table.add({name, grouped(value)});
+  print(table.text());
+  return kDone;
+}
+
+int pin(const Options& options, bool is_pin) {
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Status done = is_pin ? store->pin(options.publication, options.holder)
+                             : store->unpin(options.publication, options.holder);
+  if (!done.ok()) return fail_store(done);
+  tell(fmt::format("publication {} is {} by '{}'", options.publication, is_pin ? "pinned" : "no longer pinned",
+                   options.holder));
+  return kDone;
+}
+
+template <class Run>
+CLI::App* add(CLI::App& store, Outcome& outcome, const std::shared_ptr<Options>& options, const char* name,
+              const char* help, Run run) {
+  CLI::App* command = store.add_subcommand(name, help);
+  add_store_options(*command, options->store);
+  command->callback([options, run, &outcome] { outcome.exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace
+
+void add_store_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* store = app.add_subcommand("store", "Keep snapshots and pages on disk, and restore them");
+  store->require_subcommand(1);
+  const auto options = std::make_shared<Options>();
+  const auto with_json = [&](CLI::App* command) {
+    command->add_flag("--json", options->json, "Print the result as JSON");
+    return command;
+  };
+  add(*store, outcome, options, "init", "Make a store in a folder that is empty or not there", init);
+  add_store_put_command(*store, outcome);
+  add_store_get_command(*store, outcome);
+  add_store_pages_command(*store, outcome);
+  CLI::App* ls = with_json(add(*store, outcome, options, "ls", "What is stored, for how long, and who holds it", list));
+  add_number(*ls, "--rows", options->row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
+  CLI::App* shown = with_json(add(*store, outcome, options, "show", "One snapshot: what it is and its objects; as JSON its manifest", show));
+  add_text(*shown, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins")->required();
+  add_number(*shown, "--rows", options->row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
+  with_json(add(*store, outcome, options, "verify", "Read everything again and check every checksum", verify));
+  CLI::App* removed = add(*store, outcome, options, "rm",
+                          "Remove a snapshot; whoever holds a lease can finish, a pinned one is refused", remove);
+  add_text(*removed, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins");
+  add_number(*removed, "--publication", options->publication, 1, UINT64_MAX, "Or the number of a publication, as of pages");
+  with_json(add(*store, outcome, options, "gc", "End what is over: leases, silent uploads, what has expired, what nobody names", gc));
+  with_json(add(*store, outcome, options, "stats", "How much there is of everything", stats));
+  for (const bool is_pin : {true, false}) {
+    CLI::App* command = add(*store, outcome, options, is_pin ? "pin" : "unpin",
+                            is_pin ? "Keep a publication from being removed or expiring" : "Take a pin away",
+                            [is_pin](const Options& each) { return pin(each, is_pin); });
+    add_number(*command, "--publication", options->publication, 1, UINT64_MAX, "Its number ('store ls')")->required();
+    add_text(*command, "--holder", options->holder, "NAME", "Who holds it")->required();
+  }
+  store->footer(
+      R"(A store is a folder that one process uses at a time. A snapshot is found whole or not at all: whatever an interrupted
+upload leaves is collected when the store is opened.
+
+Examples:
+  crossdock store init cache
+  crossdock store put cache --config examples/models/llama-3.1-8b/config.json --from tp4 --tokens 4096 --synthetic
+  crossdock store ls cache
+  crossdock store get cache 3f2a --to tp2 --verify full)");
+}
+
+}  // namespace crossdock::cli

@@ -1,0 +1,202 @@
+#include "cli/store_files.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "backends/rocksdb/rocksdb_tables.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "executor/transfer_job.h"
+#include "model/wire/documents.h"
+
+namespace crossdock::cli {
+
+std::unique_ptr<StoreCore> open_store(const StoreSettings& settings, bool create) {
+  RocksDbOptions tables_options;
+  tables_options.directory = settings.directory;
+  tables_options.create = create;
+  Result<RocksDbTables> tables = open_rocksdb_tables(tables_options);
+  if (!tables.ok()) {
+    fail(tables.status().code() == Code::kNotFound ? kBadInput : kFailed, tables.status().message());
+    return nullptr;
+  }
+  StoreOptions options;
+  if (settings.quota_bytes != 0) options.quota_bytes = settings.quota_bytes;
+  if (settings.staging_bytes != 0) options.staging_bytes = settings.staging_bytes;
+  Result<std::unique_ptr<StoreCore>> store =
+      StoreCore::open(std::move(tables.value().records), std::move(tables.value().chunks), std::move(options));
+  if (store.ok()) return std::move(store).value();
+  fail(kFailed, fmt::format("store '{}': {}", settings.directory, store.status().message()));
+  return nullptr;
+}
+
+void add_store_options(CLI::App& command, StoreSettings& settings) {
+  add_text(command, "DIR", settings.directory, "DIR", "The store's folder")->required();
+}
+
+int fail_store(const Status& status) {
+  const bool is_input = status.code() == Code::kInvalidArgument || status.code() == Code::kNotFound;
+  return fail(is_input ? kBadInput : kFailed, status.message());
+}
+
+void add_side_options(CLI::App& command, SideOptions& options, const std::string& spec_name,
+                      const std::string& data_name, const std::string& data_help) {
+  add_text(command, "--placement", options.placement, "FILE", "Who owns what");
+  add_text(command, spec_name, options.spec, "SPEC", "Or a parallel layout like tp8 or tp4pp2");
+  command.add_option("--binding", options.bindings, "Bindings of the participants, or a folder of them")
+      ->type_name("FILE");
+  add_text(command, data_name, options.data, "DIR", data_help);
+  command.add_option("--participant", options.participants, "Only these participants")->type_name("NAME");
+  add_number(command, "--page-size", options.page_tokens, 1, uint64_t{1} << 32,
+             "Without --binding: tokens of a page in memory");
+  add_text(command, "--layout", options.axis_order, "ORDER", "The same: axes of a page, nhd or hnd")
+      ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
+  add_number(command, "--shuffle", options.shuffle, 0, UINT64_MAX,
+             "The same: pages lie in random slots of the pool, by this seed");
+  command.add_flag("--in-order", options.in_order, "The same: pages lie in order instead");
+  add_number(command, "--seed", options.seed, 0, UINT64_MAX, "Seed of synthetic content");
+}
+
+std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions& options, const std::string& name,
+                                                               const CacheSchema* schema) {
+  if (options.placement.empty() == options.spec.empty()) {
+    fail(kBadInput, "give either --placement FILE or a parallel layout like tp8");
+    return nullptr;
+  }
+  if (!options.placement.empty()) {
+    std::optional<Valid<PlacementManifest>> placement = load_or_fail<PlacementManifest>(options.placement);
+    if (!placement) return nullptr;
+    return std::make_shared<const Valid<PlacementManifest>>(std::move(*placement));
+  }
+  const Result<ParallelSpec> spec = parse_parallel_spec(options.spec);
+  if (!spec.ok()) {
+    fail(kBadInput, fmt::format("'{}': {}", options.spec, spec.status().message()));
+    return nullptr;
+  }
+  if (schema != nullptr) {
+    Faults faults;
+    const std::optional<Valid<CacheSchema>> valid = Valid<CacheSchema>::make(*schema, faults);
+    CHECK(valid.has_value());  // it stands in a valid document
+    return place(*valid, schema->layers().hull().end(), spec.value(), name);
+  }
+  const std::optional<Model> model = load_model(options.model);
+  return model ? place(model->cache_schema, model->layer_count, spec.value(), name) : nullptr;
+}
+
+namespace {
+
+std::optional<LocalSide> load_bindings(const SideOptions& options,
+                                       const std::shared_ptr<const Valid<PlacementManifest>>& placement,
+                                       const Valid<SnapshotDescriptor>& snapshot) {
+  std::vector<std::string> files;
+  if (!list_documents(options.bindings, files)) return std::nullopt;
+  LocalSide side{placement, {}, RegionMemory()};
+  const BindingContext context(*placement, &snapshot);
+  for (const std::string& path : files) {
+    std::optional<Valid<RuntimeBinding>> binding = load_or_fail<RuntimeBinding>(path);
+    if (!binding) return std::nullopt;
+    Faults faults;
+    check_binding(*binding, context, faults);
+    if (!faults.empty()) {
+      fail(path, faults);
+      return std::nullopt;
+    }
+    if (const Status added = side.memory.add(*binding); !added.ok()) {
+      fail(kFailed, added.message());
+      return std::nullopt;
+    }
+    side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
+  }
+  return side;
+}
+
+}  // namespace
+
+std::optional<LocalSide> load_side(const SideOptions& options,
+                                   const std::shared_ptr<const Valid<PlacementManifest>>& placement,
+                                   const std::shared_ptr<const Valid<SnapshotDescriptor>>& snapshot) {
+  if (!options.bindings.empty()) return load_bindings(options, placement, *snapshot);
+  LocalSideRequest request{placement, snapshot, PoolRequest(), {}, available_memory_bytes()};
+  request.pool.operation = OperationId("store");
+  request.pool.axis_order = options.axis_order == "nhd" ? PoolOrder::kNhd : PoolOrder::kHnd;
+  request.pool.page_tokens = options.page_tokens;
+  if (!options.in_order) request.pool.shuffle_seed = options.shuffle;
+  for (const std::string& participant : options.participants) {
+    request.participants.emplace_back(participant);
+    if ((*placement)->find_part(request.participants.back()) != nullptr) continue;
+    fail(kBadInput, fmt::format("placement '{}' has no participant '{}'", (*placement)->name, participant));
+    return std::nullopt;
+  }
+  return make_local_side(request);
+}
+
+std::string escaped_name(const std::string& name) {
+  constexpr std::string_view kKept = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  std::string escaped;
+  for (const char byte : name)
+    escaped += kKept.find(byte) != std::string_view::npos ? std::string(1, byte)
+                                                          : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
+  return escaped;
+}
+
+std::string region_file(const std::string& directory, const RegionKey& key) {
+  const std::string address = key.address ? fmt::format("~{:x}", *key.address) : "";
+  return (std::filesystem::path(directory) /
+          fmt::format("{}~{}{}.bin", escaped_name(key.owner.text()), escaped_name(key.id.text()), address))
+      .string();
+}
+
+Status read_regions(const std::string& directory, const LocalSide& side) {
+  for (const auto& [key, mapping] : side.memory.regions()) {
+    const std::string path = region_file(directory, key);
+    const std::span<std::byte> bytes = side.memory.find(key);
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return Status(Code::kNotFound, fmt::format("cannot open '{}' for region {}", path, key.to_text()));
+    file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    const auto count = static_cast<uint64_t>(file.gcount());
+    if (count != bytes.size() || file.peek() != std::ifstream::traits_type::eof())
+      return Status(Code::kInvalidArgument, fmt::format("'{}' has {} bytes, region {} has {}", path,
+                                                        count < bytes.size() ? std::to_string(count) : "more",
+                                                        key.to_text(), bytes.size()));
+  }
+  return Status();
+}
+
+Status write_regions(const std::string& directory, const LocalSide& side) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Status(Code::kIo, fmt::format("cannot make the folder '{}': {}", directory, error.message()));
+  for (const auto& [key, mapping] : side.memory.regions()) {
+    const std::string path = region_file(directory, key);
+    const std::span<const std::byte> bytes = side.memory.find(key);
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) return Status(Code::kIo, fmt::format("cannot write '{}'", path));
+  }
+  return Status();
+}
+
+std::string time_text(TimePoint since_1970) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(since_1970.ns() / 1'000'000'000)));
+}
+
+Result<SnapshotId> find_snapshot(const StoreCore& store, const std::string& prefix) {
+  TRY(const std::vector<PublicationInfo> infos, store.list());
+  std::optional<SnapshotId> found;
+  for (const PublicationInfo& info : infos) {
+    if (info.removed || !info.snapshot || !info.snapshot->hex().starts_with(prefix)) continue;
+    if (found) return Status(Code::kInvalidArgument, fmt::format("more than one snapshot begins with '{}'", prefix));
+    found = info.snapshot;
+  }
+  if (found) return *found;
+  return Status(Code::kNotFound, fmt::format("no snapshot of the store begins with '{}'", prefix));
+}
+
+}  // namespace crossdock::cli

@@ -1,0 +1,86 @@
+// What the store commands share: opening a store, and one side of an upload or a restore, from files or synthetic.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/store/store_core.h"
+#include "cli/local_side.h"
+#include "cli/model_source.h"
+#include "model/wire/json_writer.h"
+
+namespace CLI {
+class App;
+}
+
+namespace crossdock::cli {
+
+struct Outcome;
+
+struct StoreSettings {
+  std::string directory;
+  uint64_t quota_bytes = 0;    // 0: none
+  uint64_t staging_bytes = 0;  // 0: the default
+};
+
+// Prints what is wrong and is null when the store cannot be opened or made.
+std::unique_ptr<StoreCore> open_store(const StoreSettings& settings, bool create = false);
+
+// Adds DIR, which is needed.
+void add_store_options(CLI::App& command, StoreSettings& settings);
+
+// "kIo" and the like are failures; what the input is at fault for is bad input.
+int fail_store(const Status& status);
+
+// Where the bytes of one side lie.
+struct SideOptions {
+  std::string placement;          // a file, or
+  ModelSource model;              // a model and
+  std::string spec;               // a parallel layout
+  std::string snapshot;           // a file, or
+  uint64_t tokens = 0;            // the first tokens of a synthetic one
+  std::vector<std::string> bindings;      // files, with
+  std::string data;                       // a folder of what their regions hold; or synthetic ones:
+  uint64_t page_tokens = 16;
+  std::string axis_order = "nhd";
+  bool in_order = false;
+  uint64_t shuffle = 1;
+  uint64_t seed = 1;
+  std::vector<std::string> participants;
+};
+
+// --placement or --config with `spec_name`, --binding with `data_name`, --page-size, --layout, ...
+void add_side_options(CLI::App& command, SideOptions& options, const std::string& spec_name,
+                      const std::string& data_name, const std::string& data_help);
+
+// The placement; `schema` is that of a snapshot that is stored already, which takes the place of --config. Prints what is
+// wrong and is null when there is none.
+std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions& options, const std::string& name,
+                                                               const CacheSchema* schema);
+// Bindings from files, or synthetic ones; and memory for them. Prints what is wrong and is empty when it cannot be had.
+std::optional<LocalSide> load_side(const SideOptions& options,
+                                   const std::shared_ptr<const Valid<PlacementManifest>>& placement,
+                                   const std::shared_ptr<const Valid<SnapshotDescriptor>>& snapshot);
+
+// The file of a region in a folder: INSTANCE~REGION.bin, where bytes that a file's name should not have stand as %XX.
+std::string region_file(const std::string& directory, const RegionKey& key);
+// Reads each region from its file, which has exactly its bytes; writes them. What goes wrong is named.
+Status read_regions(const std::string& directory, const LocalSide& side);
+Status write_regions(const std::string& directory, const LocalSide& side);
+
+// A name of a file or folder in which other bytes than [A-Za-z0-9._-] stand as %XX.
+std::string escaped_name(const std::string& name);
+
+// "2026-11-29 23:10:02Z"
+std::string time_text(TimePoint since_1970);
+
+// The snapshot whose identity begins with these hexadecimal digits. kNotFound, kInvalidArgument when several do.
+Result<SnapshotId> find_snapshot(const StoreCore& store, const std::string& prefix);
+
+void add_store_put_command(CLI::App& store, Outcome& outcome);
+void add_store_get_command(CLI::App& store, Outcome& outcome);
+void add_store_pages_command(CLI::App& store, Outcome& outcome);
+
+}  // namespace crossdock::cli

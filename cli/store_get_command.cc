@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/store_files.h"
+#include "cli/store_restore.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  StoreSettings store;
+  std::string snapshot;
+  SideOptions side;
+  RestoreSettings restore;
+};
+
+int run(const Options& options) {
+  if (!options.side.data.empty() && options.side.bindings.empty())
+    return fail(kBadInput, "--data-output needs --binding");
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Result<SnapshotId> id = find_snapshot(*store, options.snapshot);
+  if (!id.ok()) return fail_store(id.status());
+  const auto manifest = store->manifest(id.value());
+  if (!manifest.ok()) return fail_store(manifest.status());
+  const StoreManifest& stored = **manifest.value();
+  Faults faults;
+  std::optional<Valid<SnapshotDescriptor>> descriptor = Valid<SnapshotDescriptor>::make(stored.snapshot, faults);
+  CHECK(descriptor.has_value());  // it stands in a valid manifest
+  const auto snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*descriptor));
+  const auto placement = load_placement(options.side, "target", &stored.cache_schema);
+  if (placement == nullptr) return kBadInput;
+  std::optional<LocalSide> side = load_side(options.side, placement, snapshot);
+  if (!side) return kBadInput;
+  RestoreOptions restore;
+  restore.what = id.value();
+  return run_restore(options.restore, *store, *side, std::move(restore), options.side.data, options.side.seed);
+}
+
+}  // namespace
+
+void add_store_get_command(CLI::App& store, Outcome& outcome) {
+  CLI::App* command = store.add_subcommand("get", "Restore a snapshot into another parallel layout");
+  const auto options = std::make_shared<Options>();
+  add_store_options(*command, options->store);
+  add_text(*command, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins")->required();
+  add_side_options(*command, options->side, "--to", "--data-output",
+                   "With --binding: write the bytes of each region here, INSTANCE~REGION.bin");
+  add_number(*command, "--staging", options->store.staging_bytes, 1 << 20, UINT64_MAX,
+             "Bytes of staging memory at most (default 64 MiB)");
+  add_restore_options(*command, options->restore);
+  command->footer(
+      R"(Each stored chunk is read at most once, and verified before any of its bytes goes anywhere. A damaged one is named, and
+nothing is activated.
+
+Examples:
+  crossdock store get cache 3f2a --to tp2 --verify full
+  crossdock store get cache 3f2a --placement decode.json --binding decode-bindings --data-output regions)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

@@ -1,0 +1,312 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <set>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/store_files.h"
+#include "cli/store_restore.h"
+#include "cli/store_upload.h"
+#include "model/wire/documents.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  StoreSettings store;
+  SideOptions side;
+  std::string tokens_file;
+  uint64_t token_count = 0;
+  uint64_t token_seed = 1;
+  std::string snapshot;
+  bool synthetic = false;
+  UploadSettings upload;
+  RestoreSettings restore;
+  bool json = false;
+};
+
+constexpr uint64_t kTokensFileBytesMax = uint64_t{1} << 30;
+
+// Token ids between white space or commas, or the first ones of a synthetic sequence.
+std::optional<std::vector<uint32_t>> load_tokens(const Options& options) {
+  if (options.tokens_file.empty() == (options.token_count == 0)) {
+    fail(kBadInput, "give either --tokens-file FILE with token ids, or --tokens N");
+    return std::nullopt;
+  }
+  std::vector<uint32_t> tokens;
+  if (options.tokens_file.empty()) {
+    Rng rng(options.token_seed);
+    for (uint64_t i = 0; i < options.token_count; ++i) tokens.push_back(static_cast<uint32_t>(rng.below(128'000)));
+    return tokens;
+  }
+  const Result<std::string> text = read_file(options.tokens_file, kTokensFileBytesMax);
+  if (!text.ok()) {
+    fail(kBadInput, text.status().message());
+    return std::nullopt;
+  }
+  const char* at = text.value().data();
+  const char* const end = at + text.value().size();
+  while (at != end) {
+    if (*at == ' ' || *at == ',' || *at == '\n' || *at == '\r' || *at == '\t') {
+      ++at;
+      continue;
+    }
+    uint32_t token = 0;
+    const auto [next, error] = std::from_chars(at, end, token);
+    if (error != std::errc()) {
+      fail(kBadInput, fmt::format("'{}' byte {}: no token id", options.tokens_file, at - text.value().data()));
+      return std::nullopt;
+    }
+    tokens.push_back(token);
+    at = next;
+  }
+  return tokens;
+}
+
+// The request: what its pages are called, and the first `page_count` of them as a snapshot.
+struct Request {
+  std::shared_ptr<const Valid<PlacementManifest>> placement;
+  std::vector<uint32_t> tokens;
+  SnapshotDescriptor descriptor;
+  PageDomain domain;
+  std::vector<PageKey> keys;
+
+  std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot(uint64_t token_count) const {
+    SnapshotDescriptor own = descriptor;
+    own.tokens = Range(0, token_count);
+    own.token_fingerprint = keys.empty() ? "none" : keys[token_count / domain.page_tokens - 1].digest().hex();
+    Faults faults;
+    std::optional<Valid<SnapshotDescriptor>> valid = Valid<SnapshotDescriptor>::make(std::move(own), faults);
+    CHECK(valid.has_value());
+    return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*valid));
+  }
+};
+
+// Prints what is wrong and is empty when there is no request.
+std::optional<Request> load_request(const Options& options, const char* name) {
+  Request request;
+  request.placement = load_placement(options.side, name, nullptr);
+  if (request.placement == nullptr) return std::nullopt;
+  std::optional<std::vector<uint32_t>> tokens = load_tokens(options);
+  if (!tokens) return std::nullopt;
+  request.tokens = std::move(*tokens);
+  std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
+  if (options.snapshot.empty()) {
+    const PlacementManifest& placement = **request.placement;
+    snapshot = synthetic_snapshot(placement, digest_of_part(placement.cache_schema), Range(0, 1), options.side.seed);
+  } else if (std::optional<Valid<SnapshotDescriptor>> loaded = load_or_fail<SnapshotDescriptor>(options.snapshot)) {
+    snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*loaded));
+  }
+  if (snapshot == nullptr) return std::nullopt;
+  request.descriptor = **snapshot;
+  Result<PageDomain> domain = make_page_domain(*snapshot, options.upload.page_tokens);
+  if (!domain.ok()) {
+    fail(kBadInput, domain.status().message());
+    return std::nullopt;
+  }
+  request.domain = std::move(domain).value();
+  request.keys = page_keys(request.domain, request.tokens);
+  return request;
+}
+
+// Registers the layout, again when another writer registered one meanwhile.
+Status register_layout(StoreCore& store, const PageDomain& domain, const Valid<StoreLayout>& layout) {
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    TRY(const LayoutCatalog catalog, store.catalog(domain));
+    const Status registered = store.register_layout(domain, layout, catalog.revision()).status();
+    if (registered.code() != Code::kConflict) return registered;
+  }
+  return Status(Code::kUnavailable, "the catalog of layouts changes all the time");
+}
+
+int put(const Options& options) {
+  if (options.synthetic == !options.side.data.empty())
+    return fail(kBadInput, "give either --data DIR with what the bindings' regions hold, or --synthetic");
+  const std::optional<Request> request = load_request(options, "source");
+  if (!request) return kBadInput;
+  if (request->keys.empty())
+    return fail(kBadInput, fmt::format("{} tokens have no full page of {}", request->tokens.size(),
+                                       options.upload.page_tokens));
+  const auto layout = load_layout(options.upload, *request->placement);
+  if (layout == nullptr) return kBadInput;
+  const auto snapshot = request->snapshot(request->keys.size() * request->domain.page_tokens);
+  std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot);
+  if (!side) return kBadInput;
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  if (const Status registered = register_layout(*store, request->domain, *layout); !registered.ok())
+    return fail_store(registered);
+  if (options.synthetic)
+    fill(*side, options.side.seed, threads_of(options.upload), "writing synthetic content", is_quiet(options.upload));
+  else if (const Status read = read_regions(options.side.data, *side); !read.ok())
+    return fail_store(read);
+  UploadOptions upload;
+  upload.documents = UploadDocuments{request->placement, snapshot, layout};
+  upload.page_keys = request->keys;
+  const UploadReport report = run_upload(options.upload, *store, *side, std::move(upload));
+  if (!report.problem.ok()) return fail_store(report.problem);
+  const UploadOutcome& outcome = report.outcome;
+  if (!outcome.committed) return fail_upload(outcome);
+  if (options.upload.json) {
+    JsonWriter out;
+    out.begin_object();
+    out.key("bytes").number(outcome.bytes);
+    out.key("objects").number(outcome.object_count);
+    out.key("pages").number(request->keys.size());
+    out.key("publication").number(outcome.sequence.value_or(0));
+    out.end_object();
+    print(out.take() + "\n");
+  } else {
+    print(fmt::format("stored {} pages of {} tokens: {} objects, {} ({} bytes) in {} ({})\npublication {}\n",
+                      request->keys.size(), request->domain.page_tokens, grouped(outcome.object_count),
+                      human_bytes(outcome.bytes), grouped(outcome.bytes), seconds_text(report.total),
+                      rate_text(outcome.bytes, report.total), outcome.sequence.value_or(0)));
+  }
+  return kDone;
+}
+
+// What a look-up found, for the match.
+class FoundInventory : public PageInventory {
+ public:
+  explicit FoundInventory(const Found& found) : keys_(found.pages.begin(), found.pages.end()) {}
+  bool has(const PageKey& page, const Sha256Digest& layout, const ObjectKey& part, PageObject object) const override {
+    return keys_.contains(PageObjectKey{page, layout, part, object});
+  }
+
+ private:
+  std::set<PageObjectKey> keys_;
+};
+
+struct Matched {
+  LayoutCatalog catalog;
+  PrefixMatch match;
+};
+
+Result<Matched> match_request(StoreCore& store, const Request& request) {
+  TRY(LayoutCatalog catalog, store.catalog(request.domain));
+  std::vector<PageObjectKey> wanted;
+  for (const PageKey& page : request.keys)
+    for (const CatalogedLayout& layout : catalog.layouts())
+      for (const StorePart& part : layout.layout->parts)
+        for (const PageObject object : {PageObject::kRows, PageObject::kState})
+          wanted.push_back(PageObjectKey{page, layout.digest, part.key, object});
+  TRY(const Found found, store.lookup(Lookup{wanted, LeaseRequest{"match", Duration::from_s(60)}}));
+  TRY_STATUS(store.release(found.lease));
+  TRY(PrefixMatch match, match_prefix(catalog, request.keys, FoundInventory(found)));
+  return Matched{std::move(catalog), std::move(match)};
+}
+
+std::string match_text(const Request& request, const PrefixMatch& match) {
+  std::string text = fmt::format("{} of {} tokens can be restored: {} of {} pages of {}\n", grouped(match.token_count),
+                                 grouped(request.tokens.size()), match.page_count, request.keys.size(),
+                                 request.domain.page_tokens);
+  for (const RowSource& rows : match.rows)
+    text += fmt::format("pages {}-{}: layout {}, {} objects each\n", rows.pages.begin(), rows.pages.end() - 1,
+                        rows.layout.hex().substr(0, 16), rows.parts.size());
+  if (match.state)
+    text += fmt::format("states of page {}: layout {}, {} objects\n", match.state->page,
+                        match.state->layout.hex().substr(0, 16), match.state->parts.size());
+  if (match.stop) text += fmt::format("no more: {}\n", printable(match.stop->to_text()));
+  return text;
+}
+
+int match(const Options& options) {
+  const std::optional<Request> request = load_request(options, "target");
+  if (!request) return kBadInput;
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Result<Matched> matched = match_request(*store, *request);
+  if (!matched.ok()) return fail_store(matched.status());
+  const PrefixMatch& found = matched.value().match;
+  if (!options.json) {
+    print(match_text(*request, found));
+    return kDone;
+  }
+  JsonWriter out;
+  out.begin_object();
+  out.key("lookups").number(found.lookup_count);
+  out.key("pages").number(found.page_count);
+  out.key("pages_asked").number(request->keys.size());
+  out.key("stop").string(found.stop ? printable(found.stop->to_text()) : "");
+  out.key("tokens").number(found.token_count);
+  out.end_object();
+  print(out.take() + "\n");
+  return kDone;
+}
+
+int get(const Options& options) {
+  if (!options.side.data.empty() && options.side.bindings.empty())
+    return fail(kBadInput, "--data-output needs --binding");
+  const std::optional<Request> request = load_request(options, "target");
+  if (!request) return kBadInput;
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  const Result<Matched> matched = match_request(*store, *request);
+  if (!matched.ok()) return fail_store(matched.status());
+  const PrefixMatch& found = matched.value().match;
+  if (!options.restore.json) print(match_text(*request, found));
+  if (found.page_count == 0) return fail(kFailed, "no page of the request is stored");
+  const auto snapshot = request->snapshot(found.token_count);
+  std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot);
+  if (!side) return kBadInput;
+  RestoreOptions restore;
+  restore.what = std::make_shared<const PrefixRestore>(
+      PrefixRestore{matched.value().catalog, found, request->keys, *snapshot});
+  return run_restore(options.restore, *store, *side, std::move(restore), options.side.data, options.side.seed);
+}
+
+void add_request_options(CLI::App& command, Options& options, const std::string& spec_name,
+                         const std::string& data_name, const std::string& data_help) {
+  add_store_options(command, options.store);
+  add_model_options(command, options.side.model);
+  add_side_options(command, options.side, spec_name, data_name, data_help);
+  add_text(command, "--tokens-file", options.tokens_file, "FILE", "Token ids of the request, between white space or commas");
+  add_number(command, "--tokens", options.token_count, 1, uint64_t{1} << 32, "Or so many synthetic token ids");
+  add_number(command, "--token-seed", options.token_seed, 0, UINT64_MAX, "Of synthetic token ids");
+  add_text(command, "--snapshot", options.snapshot, "FILE",
+           "Tenant, model, adapter and salt of the pages (default: synthetic ones)");
+}
+
+}  // namespace
+
+void add_store_pages_command(CLI::App& store, Outcome& outcome) {
+  CLI::App* pages = store.add_subcommand("pages", "Pages of tokens, shared by every request that begins alike");
+  pages->require_subcommand(1);
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+
+  CLI::App* put_command = pages->add_subcommand("put", "Store the full pages of a request");
+  add_request_options(*put_command, o, "--from", "--data", "With --binding: the bytes of each region");
+  put_command->add_flag("--synthetic", o.synthetic, "Synthetic content instead of --data");
+  add_upload_options(*put_command, o.upload);
+  put_command->callback([options, &outcome] { outcome.exit_code = put(*options); });
+
+  CLI::App* match_command = pages->add_subcommand("match", "How long a prefix of a request can be restored, and why no longer");
+  add_request_options(*match_command, o, "--to", "--data-output", "Not used");
+  add_number(*match_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
+  match_command->add_flag("--json", o.json, "Print the result as JSON");
+  match_command->callback([options, &outcome] { outcome.exit_code = match(*options); });
+
+  CLI::App* get_command = pages->add_subcommand("get", "Restore the longest prefix of a request");
+  add_request_options(*get_command, o, "--to", "--data-output", "With --binding: write the bytes of each region here");
+  add_number(*get_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
+  add_restore_options(*get_command, o.restore);
+  get_command->callback([options, &outcome] { outcome.exit_code = get(*options); });
+  pages->footer(
+      R"(A page is named by its domain (tenant, model, adapter, salt, cache schema, page size) and by all tokens up to its end.
+Writers of different parallel layouts register their store layouts; a reader looks in all of them.
+
+Examples:
+  crossdock store pages put cache --config examples/models/llama-3.1-8b/config.json --from tp4 --tokens 4096 --synthetic
+  crossdock store pages match cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192
+  crossdock store pages get cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192 --verify full)");
+}
+
+}  // namespace crossdock::cli

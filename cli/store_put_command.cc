@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/store_files.h"
+#include "cli/store_upload.h"
+#include "model/wire/documents.h"
+
+namespace crossdock::cli {
+namespace {
+
+struct Options {
+  StoreSettings store;
+  SideOptions side;
+  bool synthetic = false;
+  UploadSettings upload;
+};
+
+std::shared_ptr<const Valid<SnapshotDescriptor>> load_snapshot(const Options& options,
+                                                               const Valid<PlacementManifest>& placement) {
+  if (options.side.snapshot.empty())
+    return synthetic_snapshot(*placement, digest_of_part(placement->cache_schema), Range(0, options.side.tokens),
+                              options.side.seed);
+  std::optional<Valid<SnapshotDescriptor>> snapshot = load_or_fail<SnapshotDescriptor>(options.side.snapshot);
+  if (!snapshot) return nullptr;
+  return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*snapshot));
+}
+
+bool check_usage(const Options& options) {
+  const auto refuse = [](std::string_view message) {
+    fail(kBadInput, message);
+    return false;
+  };
+  if (options.side.snapshot.empty() == (options.side.tokens == 0))
+    return refuse("give either --snapshot FILE or --tokens N");
+  if (options.synthetic == !options.side.data.empty())
+    return refuse("give either --data DIR with what the bindings' regions hold, or --synthetic");
+  if (!options.side.data.empty() && options.side.bindings.empty()) return refuse("--data needs --binding");
+  return true;
+}
+
+int run(const Options& options) {
+  if (!check_usage(options)) return kBadInput;
+  const auto placement = load_placement(options.side, "source", nullptr);
+  if (placement == nullptr) return kBadInput;
+  const auto snapshot = load_snapshot(options, *placement);
+  if (snapshot == nullptr) return kBadInput;
+  const auto layout = load_layout(options.upload, *placement);
+  if (layout == nullptr) return kBadInput;
+  std::optional<LocalSide> side = load_side(options.side, placement, snapshot);
+  if (!side) return kBadInput;
+  const std::unique_ptr<StoreCore> store = open_store(options.store);
+  if (store == nullptr) return kFailed;
+  if (options.synthetic)
+    fill(*side, options.side.seed, threads_of(options.upload), "writing synthetic content", is_quiet(options.upload));
+  else if (const Status read = read_regions(options.side.data, *side); !read.ok())
+    return fail_store(read);
+
+  UploadOptions upload;
+  upload.documents = UploadDocuments{placement, snapshot, layout};
+  const UploadReport report = run_upload(options.upload, *store, *side, std::move(upload));
+  if (!report.problem.ok()) return fail_store(report.problem);
+  const UploadOutcome& outcome = report.outcome;
+  const SnapshotId id = digest(*snapshot);
+  if (options.upload.json) {
+    JsonWriter out;
+    out.begin_object();
+    out.key("bytes").number(outcome.bytes);
+    out.key("committed").boolean(outcome.committed);
+    out.key("objects").number(outcome.object_count);
+    out.key("operations").number(outcome.operations);
+    out.key("publication").number(outcome.sequence.value_or(0));
+    out.key("snapshot").string(id.hex());
+    out.key("total_ns").number(static_cast<uint64_t>(report.total.ns()));
+    out.key("unknown").boolean(outcome.unknown);
+    out.end_object();
+    print(out.take() + "\n");
+  } else if (outcome.committed) {
+    print(fmt::format("stored {} ({} bytes) as {} objects in {} ({}), {} puts\npublication {}\nsnapshot {}\n",
+                      human_bytes(outcome.bytes), grouped(outcome.bytes), grouped(outcome.object_count),
+                      seconds_text(report.total), rate_text(outcome.bytes, report.total), grouped(outcome.operations),
+                      outcome.sequence.value_or(0), id.hex()));
+  }
+  if (outcome.committed) return kDone;
+  return fail_upload(outcome);
+}
+
+}  // namespace
+
+void add_store_put_command(CLI::App& store, Outcome& outcome) {
+  CLI::App* command = store.add_subcommand("put", "Store a snapshot: upload, and publish it in one step");
+  const auto options = std::make_shared<Options>();
+  add_store_options(*command, options->store);
+  add_model_options(*command, options->side.model);
+  add_side_options(*command, options->side, "--from", "--data",
+                   "With --binding: the bytes of each region, INSTANCE~REGION.bin");
+  add_text(*command, "--snapshot", options->side.snapshot, "FILE", "What the bytes mean");
+  add_number(*command, "--tokens", options->side.tokens, 1, uint64_t{1} << 32, "Or a synthetic snapshot of so many tokens");
+  command->add_flag("--synthetic", options->synthetic, "Synthetic content instead of --data");
+  add_number(*command, "--quota", options->store.quota_bytes, 1, UINT64_MAX, "Bytes that a tenant may have in all");
+  add_upload_options(*command, options->upload);
+  command->footer(
+      R"(Nothing is visible before all of it is stored and durable. Ctrl-C aborts the upload: the store is then as it was.
+
+Examples:
+  crossdock store put cache --config examples/models/llama-3.1-70b/config.json --from tp8 --tokens 2048 --synthetic
+  crossdock store put cache --placement prefill.json --snapshot snapshot.json --binding prefill-bindings --data regions)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

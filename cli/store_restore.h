@@ -1,0 +1,33 @@
+// What 'store get' and 'store pages get' share.
+#pragma once
+
+#include <string>
+
+#include "backends/store/store_core.h"
+#include "cli/local_side.h"
+#include "cli/store_files.h"
+#include "executor/restore.h"
+
+namespace CLI {
+class App;
+}
+
+namespace crossdock::cli {
+
+struct RestoreSettings {
+  uint64_t threads = 0;
+  uint64_t timeout_s = 3600;
+  std::string verify = "off";
+  std::string record_dir;
+  bool json = false;
+  bool quiet = false;
+};
+
+void add_restore_options(CLI::App& command, RestoreSettings& settings);
+
+// Restores into the side, writes its regions into `data_output` unless that is empty, checks synthetic content of `seed`
+// where the settings ask for it, and prints the result. `options` says what; the rest is filled in.
+int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, RestoreOptions options,
+                const std::string& data_output, uint64_t seed);
+
+}  // namespace crossdock::cli

@@ -1,0 +1,102 @@
+#include "cli/store_upload.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <random>
+
+#include "backends/local/local_transfer.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/recording.h"
+#include "planner/store_geometry.h"
+
+namespace crossdock::cli {
+
+void add_upload_options(CLI::App& command, UploadSettings& settings) {
+  add_text(command, "--store-layout", settings.layout, "FILE", "How it lies in objects (default: made from the placement)");
+  add_text(command, "--object-order", settings.object_order, "ORDER", "Without --store-layout: axes of an object")
+      ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
+  add_number(command, "--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32, "The same: tokens of an object's page");
+  add_text(command, "--transaction", settings.transaction, "NAME", "The upload's name (default: a random one)");
+  add_text(command, "--tenant", settings.tenant, "NAME", "Whose it is");
+  add_number(command, "--ttl", settings.ttl_s, 1, uint64_t{1} << 32, "Seconds until it expires (default: never)");
+  add_number(command, "--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until it is given up");
+  add_number(command, "--threads", settings.threads, 1, 1024, "Threads (default: one for each processor)");
+  add_text(command, "--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
+  command.add_flag("--json", settings.json, "Print the result as JSON");
+  command.add_flag("--quiet", settings.quiet, "No progress");
+}
+
+size_t threads_of(const UploadSettings& settings) {
+  return settings.threads == 0 ? processor_count() : settings.threads;
+}
+
+std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& settings,
+                                                      const Valid<PlacementManifest>& placement) {
+  std::optional<Valid<StoreLayout>> layout;
+  if (!settings.layout.empty()) {
+    layout = load_or_fail<StoreLayout>(settings.layout);
+  } else {
+    const auto order = std::find_if(kObjectOrders.begin(), kObjectOrders.end(),
+                                    [&](const ObjectOrderName& each) { return each.name == settings.object_order; });
+    Faults faults;
+    layout = layout_of(placement, std::nullopt, order->order, settings.page_tokens,
+                       fmt::format("{}-{}", placement->name, settings.object_order), faults);
+    if (!layout) fail(faults);
+  }
+  if (!layout) return nullptr;
+  return std::make_shared<const Valid<StoreLayout>>(std::move(*layout));
+}
+
+UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const LocalSide& side,
+                        UploadOptions options) {
+  UploadReport report;
+  std::random_device random;  // a name that no other upload has
+  options.txn = TxnId(settings.transaction.empty()
+                          ? fmt::format("upload-{:08x}{:08x}{:08x}", random(), random(), random())
+                          : settings.transaction);
+  options.tenant = settings.tenant;
+  if (settings.ttl_s != 0) options.ttl = Duration::from_s(static_cast<int64_t>(settings.ttl_s));
+  options.timeout = Duration::from_s(static_cast<int64_t>(settings.timeout_s));
+  options.window = WindowLimits{2 * threads_of(settings), uint64_t{256} << 20};
+  MemoryRegistry registry;
+  LocalRuntime runtime(registry);
+  uint64_t total_bytes = 0;
+  for (const BindingPointer& binding : side.bindings) {
+    runtime.add(Role::kSource, binding, side.memory);
+    options.participants.push_back((*binding)->participant);
+  }
+  for (const auto& [key, mapping] : side.memory.regions()) total_bytes += side.memory.find(key).size();
+
+  RecordingFolder recordings(settings.record_dir);
+  report.problem = recordings.make();
+  if (!report.problem.ok()) return report;
+  Progress progress("storing", total_bytes, progress_mode(is_quiet(settings)));
+  const InterruptFlag interrupt;
+  LocalHooks hooks;
+  hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
+  hooks.interrupted = &interrupt.is_set();
+  if (!settings.record_dir.empty())
+    hooks.observe = [&](const std::string&) { return recordings.observe(options); };
+  Upload upload(options);
+  const TimePoint begin = steady_now();
+  report.outcome = run_local_upload(upload, store, runtime, registry, threads_of(settings), hooks);
+  report.total = steady_now() - begin;
+  progress.finish();
+  report.problem = recordings.finish();
+  return report;
+}
+
+int fail_upload(const UploadOutcome& outcome) {
+  const int exit_code = outcome.cause.code() == Code::kInvalidArgument ? kBadInput : kFailed;
+  fail(kFailed, outcome.unknown
+                    ? fmt::format("it is not known whether it was published: {}", outcome.cause.message())
+                    : fmt::format("nothing was published: {}", outcome.cause.message()));
+  return exit_code;
+}
+
+}  // namespace crossdock::cli

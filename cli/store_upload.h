@@ -1,0 +1,53 @@
+// What 'store put' and 'store pages put' share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backends/store/store_core.h"
+#include "cli/local_side.h"
+#include "executor/upload.h"
+
+namespace CLI {
+class App;
+}
+
+namespace crossdock::cli {
+
+struct UploadSettings {
+  std::string layout;  // a file; or made from the placement:
+  std::string object_order = "plhd";
+  uint64_t page_tokens = 64;
+  std::string transaction;
+  std::string tenant = "default";
+  uint64_t ttl_s = 0;
+  uint64_t timeout_s = 3600;
+  uint64_t threads = 0;
+  std::string record_dir;
+  bool json = false;
+  bool quiet = false;
+};
+
+void add_upload_options(CLI::App& command, UploadSettings& settings);
+
+size_t threads_of(const UploadSettings& settings);
+inline bool is_quiet(const UploadSettings& settings) { return settings.json || settings.quiet; }
+
+// Prints what is wrong and is null when there is no layout.
+std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& settings,
+                                                      const Valid<PlacementManifest>& placement);
+
+struct UploadReport {
+  Status problem;  // of what surrounds the upload
+  UploadOutcome outcome;
+  Duration total;
+};
+
+// `options` has documents and, for pages, keys; the rest comes from the settings and the side.
+UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const LocalSide& side, UploadOptions options);
+
+// Says why it was not committed and what is left.
+int fail_upload(const UploadOutcome& outcome);
+
+}  // namespace crossdock::cli

@@ -1,0 +1,54 @@
+#include "executor/recorder.h"
+
+#include "executor/wire/completion_json.h"
+#include "executor/wire/post_json.h"
+#include "executor/wire/values_json.h"
+
+namespace crossdock {
+
+Recorder::Recorder(Sink sink, Role role, const ParticipantOptions& options, const TransferDocuments& documents,
+                   const PlanOptions& plan, const LowerLimits& lower)
+    : sink_(std::move(sink)) {
+  begin(ParticipantRecord{role, options, JobContext{documents, plan, lower}});
+}
+
+Recorder::Recorder(Sink sink, const CoordinatorOptions& options) : sink_(std::move(sink)) { begin(options); }
+Recorder::Recorder(Sink sink, const UploadOptions& options) : sink_(std::move(sink)) { begin(options); }
+Recorder::Recorder(Sink sink, const RestoreOptions& options) : sink_(std::move(sink)) { begin(options); }
+
+// The header stands first, and then the documents that it names.
+void Recorder::begin(const RecordedOptions& options) {
+  sink_(header_text(options, namer_));
+  write_documents();
+}
+
+void Recorder::write_documents() {
+  for (const std::string& line : namer_.take_lines()) sink_(line);
+}
+
+void Recorder::advanced(TimePoint now, std::span<const Completion> completions, std::span<const Post> posts,
+                        const Protocol& protocol) {
+  JsonWriter out;
+  out.begin_object();
+  if (std::optional<std::string> request = abort_request_of(protocol); request != abort_request_) {
+    out.key("abort");
+    encode_text(out, request.value_or(""));
+    abort_request_ = std::move(request);
+  }
+  out.key("completions").begin_array();
+  for (const Completion& completion : completions) encode_completion(out, completion, namer_);
+  out.end_array();
+  out.key("posts").begin_array();
+  for (const Post& post : posts) out.raw(post_text(post, namer_));
+  out.end_array();
+  out.key("round").number(++round_);
+  out.key("state");
+  encode_text(out, protocol.state());
+  out.key("time_ns");
+  encode_ns(out, now.ns());
+  out.end_object();
+  write_documents();
+  sink_(out.take());
+}
+
+}  // namespace crossdock

@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "executor/recorder.h"
+#include "executor/replay_rules.h"
+#include "executor/wire/completion_json.h"
+#include "executor/wire/post_json.h"
+#include "executor/wire/values_json.h"
+#include "model/wire/codec.h"
+
+namespace crossdock {
+namespace {
+
+// A call of advance() as it was recorded.
+struct Round {
+  std::optional<std::string> abort;
+  std::vector<Completion> completions;
+  std::vector<std::string> posts;  // canonical texts
+  uint64_t number = 0;
+  std::string state;
+  TimePoint time;
+};
+
+class Replay {
+ public:
+  explicit Replay(const ReplayLimits& limits) : limits_(limits) {}
+
+  // Takes the next line. After a difference there is nothing more to take.
+  Status take(std::string_view line);
+  Result<ReplayReport> finish() &&;
+
+  bool differs() const { return report_.difference.has_value(); }
+
+ private:
+  Status invalid(const std::string& why) const {
+    return Status(Code::kInvalidArgument, fmt::format("line {}: {}", line_, why));
+  }
+  Status status_of(const Faults& faults) const { return Status(Code::kInvalidArgument, faults.to_status().message()); }
+
+  Status take_header(const JsonCursor& cursor);
+  Status take_document(const JsonCursor& cursor);
+  Status take_round(const JsonCursor& cursor);
+  Status make();
+  Result<RecordedOptions> options();
+  Round decode_round(const JsonCursor& cursor);
+  Status run(const Round& round);
+  void compare(const Round& round, const std::vector<Post>& posts);
+  void differ(std::string what, std::string recorded, std::string replayed);
+
+  const ReplayLimits& limits_;
+  uint64_t line_ = 0;
+  std::optional<JsonTree> header_;
+  KnownDocuments documents_;
+  DocumentNamer namer_;
+  std::unique_ptr<Protocol> protocol_;
+  PendingPosts pending_;
+  ReplayReport report_;
+};
+
+Status Replay::take(std::string_view line) {
+  ++line_;
+  Faults faults(fmt::format("line {}", line_));
+  std::optional<JsonTree> tree = JsonTree::parse(line, limits_.line, faults);
+  if (!tree) return status_of(faults);
+  const JsonPath path;
+  const JsonCursor cursor{tree->root(), path, faults};
+  if (!cursor.require(JsonKind::kObject)) return status_of(faults);
+  if (!header_) {
+    TRY_STATUS(take_header(cursor));
+    header_ = std::move(tree);
+    return Status();
+  }
+  Status status = cursor.value.find("document") ? take_document(cursor) : take_round(cursor);
+  if (!faults.empty()) return status_of(faults);
+  return status;
+}
+
+Status Replay::take_header(const JsonCursor& cursor) {
+  if (!check_header(cursor, kRecordingSchema)) return status_of(cursor.faults);
+  ObjectReader in(cursor);
+  in.required("options", [](const JsonCursor& options) { options.require(JsonKind::kObject); });
+  report_.protocol = in.string("protocol");
+  in.string("schema");
+  in.number("version");
+  in.finish();
+  if (!cursor.faults.empty()) return status_of(cursor.faults);
+  if (!is_protocol_name(report_.protocol)) return invalid(fmt::format("there is no protocol '{}'", report_.protocol));
+  return Status();
+}
+
+Status Replay::take_document(const JsonCursor& cursor) {
+  ObjectReader in(cursor);
+  if (documents_.add(in, cursor) && !documents_.missing().empty()) return invalid(documents_.missing());
+  return Status();
+}
+
+// The header names documents that stand behind it, so it is read when all that are needed have come.
+Result<RecordedOptions> Replay::options() {
+  Faults faults("line 1");
+  const JsonPath path;
+  const JsonPath options_path = path.field("options");
+  const JsonCursor cursor{*header_->root().find("options"), options_path, faults};
+  RecordedOptions options = decode_options(cursor, report_.protocol, documents_);
+  if (!faults.empty()) return status_of(faults);
+  return options;
+}
+
+Status Replay::make() {
+  TRY(RecordedOptions recorded, options());
+  if (!documents_.missing().empty()) return invalid(documents_.missing());
+  if (const Status checked = check_options(recorded, limits_); !checked.ok())
+    return Status(checked.code(), "line 1: " + checked.message());
+  if (const auto* participant = std::get_if<ParticipantRecord>(&recorded))
+    documents_.set_job_context(participant->context);
+  if (const auto* coordinator = std::get_if<CoordinatorOptions>(&recorded))
+    documents_.set_job_context(JobContext{coordinator->documents, coordinator->plan, coordinator->lower});
+  protocol_ = make_protocol(recorded);
+  return Status();
+}
+
+Round Replay::decode_round(const JsonCursor& cursor) {
+  ObjectReader in(cursor);
+  Round round;
+  in.optional("abort", [&](const JsonCursor& reason) { round.abort = decode_text(reason); });
+  in.required("completions", [&](const JsonCursor& list) {
+    round.completions =
+        decode_list(list, [&](const JsonCursor& completion) { return decode_completion(completion, documents_); });
+  });
+  in.required("posts", [&](const JsonCursor& list) {
+    round.posts = decode_list(list, [](const JsonCursor& post) { return canonical_text(post.value); });
+  });
+  round.number = in.number("round");
+  round.state = text_field(in, "state");
+  round.time = TimePoint::from_ns(ns_field(in, "time_ns"));
+  in.finish();
+  return round;
+}
+
+Status Replay::take_round(const JsonCursor& cursor) {
+  if (protocol_ == nullptr) TRY_STATUS(make());
+  const Round round = decode_round(cursor);
+  if (!cursor.faults.empty()) return Status();  // the caller tells them
+  if (!documents_.missing().empty()) return invalid(documents_.missing());
+  if (report_.finished) return invalid("the protocol has finished in the round before");
+  if (round.number != report_.round_count + 1)
+    return invalid(fmt::format("round {} stands where round {} is due", round.number, report_.round_count + 1));
+  if (report_.round_count > 0 && round.time < report_.end)
+    return invalid(fmt::format("the time {} ns is before that of the round before", round.time.ns()));
+  for (const Completion& completion : round.completions)
+    if (const Status status = pending_.complete(completion); !status.ok()) return invalid(status.message());
+  return run(round);
+}
+
+Status Replay::run(const Round& round) {
+  if (round.abort && !request_abort(*protocol_, *round.abort))
+    return invalid(fmt::format("a {} cannot be asked to abort", report_.protocol));
+  std::vector<Post> posts;
+  protocol_->advance(round.time, round.completions, posts);
+  for (const Post& post : posts) pending_.add(post);
+  if (report_.round_count++ == 0) report_.begin = round.time;
+  report_.end = round.time;
+  report_.completion_count += round.completions.size();
+  report_.post_count += posts.size();
+  report_.finished = protocol_->finished();
+  const std::string state = protocol_->state();
+  if (report_.states.empty() || report_.states.back().second != state) report_.states.emplace_back(round.time, state);
+  compare(round, posts);
+  return Status();
+}
+
+void Replay::differ(std::string what, std::string recorded, std::string replayed) {
+  report_.difference =
+      ReplayDifference{report_.round_count, line_, std::move(what), std::move(recorded), std::move(replayed)};
+}
+
+void Replay::compare(const Round& round, const std::vector<Post>& posts) {
+  for (size_t i = 0; i < std::max(posts.size(), round.posts.size()); ++i) {
+    std::string recorded = i < round.posts.size() ? round.posts[i] : "nothing";
+    std::string replayed = i < posts.size() ? post_text(posts[i], namer_) : "nothing";
+    if (recorded != replayed) return differ(fmt::format("post {}", i + 1), std::move(recorded), std::move(replayed));
+  }
+  namer_.take_lines();  // they stand in the recording
+  if (std::string state = protocol_->state(); state != round.state) differ("state", round.state, std::move(state));
+}
+
+Result<ReplayReport> Replay::finish() && {
+  if (!header_) return invalid("a recording begins with a header");
+  // Without a round, documents that the header names may stand in the lines that are cut off.
+  if (protocol_ == nullptr) TRY_STATUS(options().status());
+  return std::move(report_);
+}
+
+}  // namespace
+
+std::string ReplayDifference::to_text() const {
+  return fmt::format("round {} (line {}): {} was recorded as {} and is now {}", round, line, what, recorded, replayed);
+}
+
+Result<ReplayReport> replay(std::string_view text, const ReplayLimits& limits) {
+  Replay replay(limits);
+  while (!text.empty() && !replay.differs()) {
+    const size_t end = text.find('\n');
+    TRY_STATUS(replay.take(text.substr(0, end)));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return std::move(replay).finish();
+}
+
+}  // namespace crossdock

@@ -1,0 +1,48 @@
+// What a recorded protocol was made of: the header of a recording. docs/formats.md, "crossdock.recording".
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "executor/coordinator.h"
+#include "executor/participant.h"
+#include "executor/restore.h"
+#include "executor/upload.h"
+#include "executor/wire/recorded_documents.h"
+#include "model/wire/decode.h"
+
+namespace crossdock {
+
+inline constexpr std::string_view kRecordingSchema = "crossdock.recording";
+
+// A writer or a target. It is made of its options alone; the context is what the jobs it gets are about.
+struct ParticipantRecord {
+  Role role = Role::kSource;
+  ParticipantOptions options;
+  JobContext context;
+};
+
+using RecordedOptions = std::variant<ParticipantRecord, CoordinatorOptions, UploadOptions, RestoreOptions>;
+
+// "writer", "target", "coordinator", "upload" or "restore".
+std::string_view protocol_name(const RecordedOptions& options);
+bool is_protocol_name(std::string_view name);
+
+// The header line; the documents that it names are in `namer`.
+std::string header_text(const RecordedOptions& options, DocumentNamer& namer);
+
+// Reads the field 'options' of a header whose protocol has this name. What it names is found in `documents`; pointers
+// are null where it is not, and documents.missing() says so.
+RecordedOptions decode_options(const JsonCursor& cursor, std::string_view protocol, KnownDocuments& documents);
+
+// The coordinator, upload or restore that the caller asked to abort, and why; empty when nobody did.
+std::optional<std::string> abort_request_of(const Protocol& protocol);
+// False when it is another protocol.
+bool request_abort(Protocol& protocol, const std::string& reason);
+
+std::unique_ptr<Protocol> make_protocol(const RecordedOptions& options);
+
+}  // namespace crossdock

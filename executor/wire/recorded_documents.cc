@@ -1,0 +1,234 @@
+#include "executor/wire/recorded_documents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "executor/wire/values_json.h"
+#include "model/wire/codec.h"
+#include "planner/wire/plan_json.h"
+
+namespace crossdock {
+namespace {
+
+constexpr std::array<std::string_view, 7> kDocumentKinds = {
+    "crossdock.binding",      "crossdock.cache_schema",   "crossdock.placement", "crossdock.snapshot",
+    "crossdock.store_layout", "crossdock.store_manifest", "crossdock.topology"};
+
+void encode_bindings(JsonWriter& out, const std::vector<BindingPointer>& bindings, DocumentNamer& namer) {
+  encode_list(out, bindings,
+              [&](JsonWriter& list, const BindingPointer& binding) { list.string(namer.name(binding).hex()); });
+}
+
+void encode_peers(JsonWriter& out, const std::map<ParticipantId, PeerId>& peers) {
+  out.begin_array();
+  for (const auto& [participant, peer] : peers) {
+    out.begin_object();
+    out.key("participant");
+    encode_text(out, participant.text());
+    out.key("peer");
+    encode_text(out, peer.text());
+    out.end_object();
+  }
+  out.end_array();
+}
+
+std::map<ParticipantId, PeerId> peers_field(ObjectReader& in, std::string_view name) {
+  std::map<ParticipantId, PeerId> peers;
+  in.required(name, [&](const JsonCursor& list) {
+    list.for_each([&](const JsonCursor& item) {
+      ObjectReader entry(item);
+      ParticipantId participant(text_field(entry, "participant"));
+      PeerId peer(text_field(entry, "peer"));
+      entry.finish();
+      if (!peers.emplace(participant, std::move(peer)).second)
+        item.refuse(Rule::kParticipantRepeated, fmt::format("'{}' stands there twice", participant.text()));
+    });
+  });
+  return peers;
+}
+
+std::string job_text(const TransferJob& job, DocumentNamer& namer) {
+  JsonWriter out;
+  out.begin_object();
+  out.key("checksum").boolean(job.checksum);
+  out.key("plan").string(digest(*job.plan).hex());
+  encode_schema(out, kTransferJobKind, true);
+  out.key("source_bindings");
+  encode_bindings(out, job.source_bindings, namer);
+  out.key("source_peers");
+  encode_peers(out, job.source_peers);
+  out.key("target_bindings");
+  encode_bindings(out, job.target_bindings, namer);
+  out.key("target_peers");
+  encode_peers(out, job.target_peers);
+  encode_version(out, true);
+  out.end_object();
+  return out.take();
+}
+
+// The first binding whose participant nobody can reach.
+const RuntimeBinding* without_peer(const std::vector<BindingPointer>& bindings,
+                                   const std::map<ParticipantId, PeerId>& peers) {
+  for (const BindingPointer& binding : bindings)
+    if (!peers.contains((*binding)->participant)) return &**binding;
+  return nullptr;
+}
+
+}  // namespace
+
+const Sha256Digest* DocumentNamer::find_known(const std::shared_ptr<const void>& document) const {
+  const auto found = known_.find(document.get());
+  return found == known_.end() || found->second.document.lock() != document ? nullptr : &found->second.digest;
+}
+
+Sha256Digest DocumentNamer::remember(const std::shared_ptr<const void>& document, const Sha256Digest& digest) {
+  if (known_.size() >= kKnownMax) known_.clear();
+  known_[document.get()] = Known{document, digest};
+  return digest;
+}
+
+Sha256Digest DocumentNamer::name(const std::shared_ptr<const TransferJob>& job) {
+  if (const Sha256Digest* known = find_known(job)) return *known;
+  const std::string text = job_text(*job, *this);
+  const Sha256Digest digest = sha256(text);
+  add_line(digest, kTransferJobKind, text);
+  return remember(job, digest);
+}
+
+Sha256Digest DocumentNamer::add_line(const AnyDocument& document) {
+  const std::string text = to_json(document);
+  const Sha256Digest digest = sha256(text);
+  add_line(digest, schema_name(document), text);
+  return digest;
+}
+
+void DocumentNamer::add_line(const Sha256Digest& digest, std::string_view kind, std::string_view text) {
+  if (!written_.insert(digest).second) return;
+  JsonWriter out;
+  out.begin_object();
+  out.key("document").string(digest.hex());
+  out.key("kind").string(kind);
+  out.key("text").raw(text);
+  out.end_object();
+  lines_.push_back(out.take());
+}
+
+bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
+  const uint64_t faults_before = line.faults.total();
+  const Sha256Digest stated = in.digest("document");
+  const std::string kind = in.string("kind");
+  Sha256Digest own;
+  in.required("text", [&](const JsonCursor& text) {
+    if (kind == kTransferJobKind) {
+      JobText job = decode_job(text);
+      own = sha256(canonical_text(text.value));
+      jobs_.emplace(own, std::move(job));
+      return;
+    }
+    const auto known = std::find(kDocumentKinds.begin(), kDocumentKinds.end(), kind);
+    if (known == kDocumentKinds.end())
+      return line.refuse(Rule::kSchemaName, fmt::format("'{}' is no kind of document that a recording has", kind));
+    std::optional<AnyDocument> document = decode_document_of(text, std::span(&*known, 1));
+    if (!document) return;
+    own = digest(*document);
+    documents_.emplace(own, std::visit(
+                                []<class Document>(Valid<Document>&& valid) -> SharedDocument {
+                                  return std::make_shared<const Valid<Document>>(std::move(valid));
+                                },
+                                std::move(*document)));
+  });
+  in.finish();
+  if (line.faults.total() == faults_before && own != stated)
+    line.refuse(Rule::kForeignDigest, fmt::format("the text's digest is {}, not {}", own.hex(), stated.hex()));
+  return line.faults.total() == faults_before;
+}
+
+std::vector<BindingPointer> KnownDocuments::bindings_field(ObjectReader& in, std::string_view name) {
+  std::vector<BindingPointer> bindings;
+  in.required(name, [&](const JsonCursor& list) {
+    list.for_each([&](const JsonCursor& item) { bindings.push_back(find<RuntimeBinding>(item.digest())); });
+  });
+  return bindings;
+}
+
+KnownDocuments::JobText KnownDocuments::decode_job(const JsonCursor& cursor) {
+  JobText job;
+  if (!check_header(cursor, kTransferJobKind)) return job;
+  ObjectReader in(cursor);
+  job.checksum = bool_field(in, "checksum");
+  job.plan = in.digest("plan");
+  in.string("schema");
+  job.source_bindings = bindings_field(in, "source_bindings");
+  job.source_peers = peers_field(in, "source_peers");
+  job.target_bindings = bindings_field(in, "target_bindings");
+  job.target_peers = peers_field(in, "target_peers");
+  in.number("version");
+  in.finish();
+  return job;
+}
+
+template <class Document>
+std::shared_ptr<const Valid<Document>> KnownDocuments::find(const Sha256Digest& digest) {
+  const auto found = documents_.find(digest);
+  const auto* document =
+      found == documents_.end() ? nullptr : std::get_if<std::shared_ptr<const Valid<Document>>>(&found->second);
+  if (document != nullptr) return *document;
+  miss(fmt::format("no line before it has the {} {}", DocumentCodec<Document>::kSchema, digest.hex()));
+  return nullptr;
+}
+
+std::shared_ptr<const TransferJob> KnownDocuments::find_job(const Sha256Digest& digest) {
+  const auto found = jobs_.find(digest);
+  if (found == jobs_.end()) {
+    miss(fmt::format("no line before it has the {} {}", kTransferJobKind, digest.hex()));
+    return nullptr;
+  }
+  JobText& text = found->second;
+  std::string why;
+  if (text.made == nullptr) text.made = make(text, why);
+  if (text.made == nullptr) miss(fmt::format("job {} cannot be made again: {}", digest.hex(), why));
+  return text.made;
+}
+
+std::shared_ptr<const TransferJob> KnownDocuments::make(const JobText& text, std::string& why) const {
+  if (!context_) {
+    why = "a protocol of this kind has no jobs";
+    return nullptr;
+  }
+  const RuntimeBinding* alone = without_peer(text.source_bindings, text.source_peers);
+  if (alone == nullptr) alone = without_peer(text.target_bindings, text.target_peers);
+  if (alone != nullptr) {
+    why = fmt::format("participant '{}' has no peer", alone->participant.text());
+    return nullptr;
+  }
+  Faults faults("job");
+  const auto job = make_job(context_->documents, text.source_bindings, text.target_bindings, context_->plan,
+                            context_->lower, faults);
+  if (job == nullptr) {
+    why = faults.to_status().message();
+    return nullptr;
+  }
+  if (const Sha256Digest plan = digest(*job->plan); plan != text.plan) {
+    why = fmt::format("its plan was {}, and the recorded documents make {}", text.plan.hex(), plan.hex());
+    return nullptr;
+  }
+  auto addressed = std::make_shared<TransferJob>(*job);
+  addressed->source_peers = text.source_peers;
+  addressed->target_peers = text.target_peers;
+  addressed->checksum = text.checksum;
+  return addressed;
+}
+
+#define CROSSDOCK_INSTANTIATE(Document) \
+  template std::shared_ptr<const Valid<Document>> KnownDocuments::find<Document>(const Sha256Digest&)
+CROSSDOCK_INSTANTIATE(SnapshotDescriptor);
+CROSSDOCK_INSTANTIATE(PlacementManifest);
+CROSSDOCK_INSTANTIATE(RuntimeBinding);
+CROSSDOCK_INSTANTIATE(StoreLayout);
+CROSSDOCK_INSTANTIATE(StoreManifest);
+#undef CROSSDOCK_INSTANTIATE
+
+}  // namespace crossdock

@@ -1,0 +1,115 @@
+// The documents of a recording: each stands in a line of its own, once, and everything else names it by its digest. A
+// transfer job is such a document too; it names its bindings, and make_job() makes it again.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/sha256.h"
+#include "executor/ports.h"
+#include "executor/transfer_job.h"
+#include "model/wire/decode.h"
+#include "model/wire/documents.h"
+#include "model/wire/json_writer.h"
+
+namespace crossdock {
+
+inline constexpr std::string_view kTransferJobKind = "crossdock.transfer_job";
+
+// Names documents while a recording is written, and makes the line of each that was not named before.
+class DocumentNamer {
+ public:
+  // The pointer is not null. Its digest is computed once as long as the document lives.
+  template <class Document>
+  Sha256Digest name(const std::shared_ptr<const Valid<Document>>& document) {
+    if (const Sha256Digest* known = find_known(document)) return *known;
+    return remember(document, name(*document));
+  }
+  template <class Document>
+  Sha256Digest name(const Valid<Document>& document) {
+    return add_line(AnyDocument(document));
+  }
+  Sha256Digest name(const std::shared_ptr<const TransferJob>& job);
+
+  // The lines that were made since the last call.
+  std::vector<std::string> take_lines() { return std::exchange(lines_, {}); }
+
+ private:
+  static constexpr size_t kKnownMax = 65536;
+
+  struct Known {
+    std::weak_ptr<const void> document;
+    Sha256Digest digest;
+  };
+
+  const Sha256Digest* find_known(const std::shared_ptr<const void>& document) const;
+  Sha256Digest remember(const std::shared_ptr<const void>& document, const Sha256Digest& digest);
+  Sha256Digest add_line(const AnyDocument& document);
+  void add_line(const Sha256Digest& digest, std::string_view kind, std::string_view text);
+
+  std::map<const void*, Known> known_;
+  std::set<Sha256Digest> written_;
+  std::vector<std::string> lines_;
+};
+
+// What jobs of a recording are made from, besides their bindings.
+struct JobContext {
+  TransferDocuments documents;
+  PlanOptions plan;
+  LowerLimits lower;
+};
+
+// The documents that a reader has come across, by digest.
+class KnownDocuments {
+ public:
+  // Takes the fields of a document line. False, and faults are added, when a rule is broken or the digest is not that
+  // of the text.
+  bool add(ObjectReader& in, const JsonCursor& line);
+
+  // Null, and missing() says why, when the digest names no document of that kind.
+  template <class Document>
+  std::shared_ptr<const Valid<Document>> find(const Sha256Digest& digest);
+  // Makes the job when it is asked for first.
+  std::shared_ptr<const TransferJob> find_job(const Sha256Digest& digest);
+  void set_job_context(JobContext context) { context_ = std::move(context); }
+
+  // The first thing that was not there; empty when everything was.
+  const std::string& missing() const { return missing_; }
+
+ private:
+  using SharedDocument =
+      std::variant<std::shared_ptr<const Valid<CacheSchema>>, std::shared_ptr<const Valid<SnapshotDescriptor>>,
+                   std::shared_ptr<const Valid<Topology>>, std::shared_ptr<const Valid<PlacementManifest>>,
+                   std::shared_ptr<const Valid<RuntimeBinding>>, std::shared_ptr<const Valid<StoreLayout>>,
+                   std::shared_ptr<const Valid<StoreManifest>>>;
+  // A job as its line says it.
+  struct JobText {
+    bool checksum = false;
+    Sha256Digest plan;
+    std::vector<BindingPointer> source_bindings;
+    std::vector<BindingPointer> target_bindings;
+    std::map<ParticipantId, PeerId> source_peers;
+    std::map<ParticipantId, PeerId> target_peers;
+    std::shared_ptr<const TransferJob> made;
+  };
+
+  JobText decode_job(const JsonCursor& cursor);
+  std::vector<BindingPointer> bindings_field(ObjectReader& in, std::string_view name);
+  std::shared_ptr<const TransferJob> make(const JobText& text, std::string& why) const;
+  void miss(std::string what) {
+    if (missing_.empty()) missing_ = std::move(what);
+  }
+
+  std::map<Sha256Digest, SharedDocument> documents_;
+  std::map<Sha256Digest, JobText> jobs_;
+  std::optional<JobContext> context_;
+  std::string missing_;
+};
+
+}  // namespace crossdock

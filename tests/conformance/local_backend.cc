@@ -1,0 +1,82 @@
+#include "tests/conformance/local_backend.h"
+
+#include <atomic>
+#include <map>
+#include <utility>
+
+#include "backends/local/local_messenger.h"
+#include "backends/local/local_transport.h"
+#include "backends/local/pooled_store.h"
+#include "backends/store/store_core.h"
+
+namespace crossdock::testing {
+namespace {
+
+constexpr TimePoint kStart = TimePoint::from_ns(1'700'000'000'000'000'000);
+
+class LocalBackend : public Backend {
+ public:
+  LocalBackend(const BackendOptions& options, StoreTables tables, std::shared_ptr<void> keeper)
+      : keeper_(std::move(keeper)),
+        store_(open(options, std::move(tables))),
+        pool_(options.worker_count, options.waiting_max) {}
+
+  Ports join(const PeerId& name) override {
+    auto& party = parties_[name];
+    CHECK(party == nullptr);
+    party = std::make_unique<Party>(*this, name);
+    return Ports{&party->queue, &party->transport, &party->store, &party->messenger, nullptr};
+  }
+  Status add_memory(const RegionKey& key, std::span<std::byte> bytes) override { return memory_.add(key, bytes); }
+  std::shared_ptr<void> hold(const RegionKey& key) override {
+    return std::make_shared<MemoryRegistry::Access>(memory_.access(key).value());
+  }
+  void complete(const PeerId& name, Completion completion) override {
+    parties_.at(name)->queue.add(std::move(completion));
+  }
+  void pass_time(Duration duration) override { passed_ns_ += duration.ns(); }
+  Status remove(const SnapshotId& snapshot) override { return store_->remove(snapshot); }
+  Status collect_garbage() override { return store_->gc().status(); }
+  StoreUse store_use() override {
+    const StoreStats stats = store_->stats().value();
+    return StoreUse{stats.open_transactions, stats.snapshots + stats.page_publications + stats.removed, stats.leases,
+                    stats.segments};
+  }
+
+ private:
+  struct Party {
+    Party(LocalBackend& backend, const PeerId& name)
+        : transport(backend.memory_, backend.pool_, queue),
+          store(*backend.store_, backend.memory_, backend.pool_, queue),
+          messenger(backend.hub_, name, queue) {}
+    LocalQueue queue;
+    LocalTransport transport;
+    PooledStore store;
+    LocalMessenger messenger;
+  };
+
+  std::unique_ptr<StoreCore> open(const BackendOptions& options, StoreTables tables) {
+    StoreOptions store;
+    store.chunk_bytes = options.chunk_bytes;
+    store.quota_bytes = options.quota_bytes;
+    store.clock = [this] { return kStart + Duration::from_ns(passed_ns_); };
+    return StoreCore::open(std::move(tables.records), std::move(tables.chunks), std::move(store)).value();
+  }
+
+  std::shared_ptr<void> keeper_;
+  std::atomic<int64_t> passed_ns_ = 0;
+  MemoryRegistry memory_;
+  MessageHub hub_;
+  std::unique_ptr<StoreCore> store_;
+  std::map<PeerId, std::unique_ptr<Party>> parties_;
+  ThreadPool pool_;  // goes first
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_local_backend(const BackendOptions& options, StoreTables tables,
+                                            std::shared_ptr<void> keeper) {
+  return std::make_unique<LocalBackend>(options, std::move(tables), std::move(keeper));
+}
+
+}  // namespace crossdock::testing

@@ -1,0 +1,121 @@
+// R6: what a revoke promises, whoever copies meanwhile.
+#include <atomic>
+#include <latch>
+#include <thread>
+
+#include "tests/conformance/transport_conformance.h"
+
+namespace crossdock::testing {
+namespace {
+
+TEST_P(TransportConformance, R6_AfterARevokeNoWriteLandsUnderThatKey) {
+  constexpr size_t kWriterCount = 4;
+  constexpr int kRoundCount = 25;
+  open({.worker_count = 3});
+  Participant& owner = join("owner");
+  std::vector<Participant*> writers;
+  std::vector<Region*> sources;
+  for (size_t i = 0; i < kWriterCount; ++i) {
+    writers.push_back(&join("writer" + std::to_string(i)));
+    sources.push_back(&region("source" + std::to_string(i), 1024));
+  }
+  for (int round = 1; round <= kRoundCount; ++round) {
+    Region& target = region("target", 4096, static_cast<uint64_t>(round));
+    std::latch begun(kWriterCount + 1);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < kWriterCount; ++i) {
+      threads.emplace_back([&, i] {
+        std::byte value{0};
+        bool is_first = true;
+        while (true) {
+          // Nobody else uses this source, and no copy of it is under way.
+          value = static_cast<std::byte>(static_cast<uint8_t>(value) + 1);
+          std::ranges::fill(sources[i]->bytes(), value);
+          const StepSpan steps = copy_steps(*sources[i], target, {plain_step(0, i * 1024, 1024)});
+          const Status status = writers[i]->run(CopyPost{steps}).status;
+          if (std::exchange(is_first, false)) begun.arrive_and_wait();
+          if (status.ok()) continue;
+          EXPECT_EQ(status.code(), Code::kConflict) << status.message();
+          return;
+        }
+      });
+    }
+    begun.arrive_and_wait();
+    EXPECT_EQ(owner.run(RevokePost{target.key}).status, Status());
+    const Bytes seen = target.copy();  // no lock: nothing may write there any more
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(target.copy(), seen);
+    for (size_t i = 0; i < kWriterCount; ++i)
+      EXPECT_EQ(writers[i]->run(CopyPost{copy_steps(*sources[i], target, {plain_step(0, 0, 1)})}).status.code(),
+                Code::kConflict);
+    EXPECT_EQ(target.copy(), seen);
+    expect_guards();
+  }
+}
+
+TEST_P(TransportConformance, R6_ARevokeWaitsForEveryAccess) {
+  Participant& owner = join("owner");
+  Region& target = region("target", 64);
+  std::shared_ptr<void> first = backend_->hold(target.key);
+  std::shared_ptr<void> second = backend_->hold(target.key);
+  if (first == nullptr) GTEST_SKIP() << "nothing can be held";
+  const OpId revoke = owner.post(RevokePost{target.key});
+  owner.poll();
+  EXPECT_TRUE(owner.is_under_way(revoke));
+  first.reset();
+  owner.poll();
+  EXPECT_TRUE(owner.is_under_way(revoke));
+  second.reset();
+  EXPECT_EQ(owner.take(revoke).status, Status());
+}
+
+TEST_P(TransportConformance, R6_EachGrantOfTheSameBytesEndsByItself) {
+  Participant& writer = join("writer");
+  Region& source = region("source", 16);
+  Region& target = region("target", 16, 1);
+  const RegionKey next = region_key("target", 2);
+  ASSERT_EQ(backend_->add_memory(next, target.bytes()), Status());
+  const auto copy_under = [&](const RegionKey& key) {
+    return writer.run(CopyPost{steps_between({source.key}, {key}, {plain_step(0, 0, 16)})}).status.code();
+  };
+  EXPECT_EQ(copy_under(target.key), Code::kOk);
+  EXPECT_EQ(copy_under(next), Code::kOk);
+  EXPECT_EQ(writer.run(RevokePost{target.key}).status, Status());
+  EXPECT_EQ(copy_under(target.key), Code::kConflict);
+  EXPECT_EQ(copy_under(next), Code::kOk);
+  EXPECT_EQ(copy_under(region_key("target", 3)), Code::kNotFound);
+  EXPECT_FALSE(backend_->add_memory(target.key, target.bytes()).ok()) << "an epoch is used once";
+}
+
+TEST_P(TransportConformance, R4_ARevokeThatIsRepeatedIsOkAgain) {
+  constexpr size_t kCount = 3;
+  Region& target = region("target", 64);
+  std::vector<Participant*> owners;
+  for (size_t i = 0; i < kCount; ++i) owners.push_back(&join("owner" + std::to_string(i)));
+  std::vector<std::thread> threads;
+  for (Participant* owner : owners)
+    threads.emplace_back([&, owner] {
+      for (int i = 0; i < 10; ++i) EXPECT_EQ(owner->run(RevokePost{target.key}).status, Status());
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(owners[0]->run(RevokePost{region_key("unknown")}).status.code(), Code::kNotFound);
+}
+
+TEST_P(TransportConformance, TheOwnerMayLookAtRevokedMemory) {
+  Participant& owner = join("owner");
+  Region& source = region("source", 64);
+  Region& target = region("target", 64);
+  Rng rng(3);
+  std::ranges::copy(random_bytes(rng, 64), target.bytes().begin());
+  ASSERT_EQ(owner.run(RevokePost{target.key}).status, Status());
+  const StepSpan steps = copy_steps(source, target, {plain_step(0, 5, 50)});
+  EXPECT_EQ(result_of<StepsChecksum>(owner.run(ChecksumPost{steps, StepEnd::kTarget})).crc32c,
+            naive_crc32c(target.bytes().subspan(5, 50)));
+  const StepSpan outside = copy_steps(source, target, {plain_step(0, 15, 50)});
+  EXPECT_EQ(owner.run(ChecksumPost{outside, StepEnd::kTarget}).status.code(), Code::kInvalidArgument);
+  const StepSpan unknown = steps_between({source.key}, {region_key("unknown")}, {plain_step(0, 0, 1)});
+  EXPECT_EQ(owner.run(ChecksumPost{unknown, StepEnd::kTarget}).status.code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace crossdock::testing
