@@ -41,6 +41,7 @@ void add_snapshot_command(CLI::App& app, Outcome& outcome);
 void add_bind_command(CLI::App& app, Outcome& outcome);
 void add_plan_command(CLI::App& app, Outcome& outcome);
 void add_verify_plan_command(CLI::App& app, Outcome& outcome);
+void add_replay_command(CLI::App& app, Outcome& outcome);
 void add_reshard_command(CLI::App& app, Outcome& outcome);
 void add_store_command(CLI::App& app, Outcome& outcome);
 void add_completion_command(CLI::App& app, Outcome& outcome);

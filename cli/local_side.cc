@@ -17,7 +17,7 @@
 
 namespace crossdock::cli {
 
-std::optional<LocalSide> make_local_side(const LocalSideRequest& request) {
+std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code) {
   LocalSide side{request.placement, {}, RegionMemory(request.memory_bytes_max)};
   const Valid<PlacementManifest>& placement = *request.placement;
   const Sha256Digest placement_digest = digest(placement);
@@ -31,12 +31,12 @@ std::optional<LocalSide> make_local_side(const LocalSideRequest& request) {
     std::optional<Valid<RuntimeBinding>> binding = pool_binding(
         placement, placement_digest, part.participant, (*request.snapshot)->tokens, snapshot_digest, pool, faults);
     if (!binding) {
-      fail(faults);
+      exit_code = fail(faults);
       return std::nullopt;
     }
     side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
     if (const Status added = side.memory.add(*side.bindings.back()); !added.ok()) {
-      fail(kFailed, added.message());
+      exit_code = fail(kFailed, added.message());
       return std::nullopt;
     }
   }

@@ -34,8 +34,9 @@ struct LocalSideRequest {
   uint64_t memory_bytes_max = 0;
 };
 
-// Prints what is wrong and is empty when it cannot be had.
-std::optional<LocalSide> make_local_side(const LocalSideRequest& request);
+// Prints what is wrong and is empty when it cannot be had; `exit_code` is then kBadInput, or kFailed where it is for want
+// of memory.
+std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code);
 
 // The placement of a spec like "tp8". Prints what is wrong and is empty when there is none.
 std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& schema, uint64_t layer_count,

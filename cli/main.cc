@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
   add_bind_command(app, outcome);
   add_plan_command(app, outcome);
   add_verify_plan_command(app, outcome);
+  add_replay_command(app, outcome);
   add_reshard_command(app, outcome);
   add_store_command(app, outcome);
   add_completion_command(app, outcome);

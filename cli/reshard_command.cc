@@ -37,6 +37,7 @@ struct Options {
   bool in_order = false;
   uint64_t threads = 0;
   uint64_t timeout_s = 600;
+  uint64_t drain_s = 30;
   uint64_t seed = 1;
   bool json = false;
   bool quiet = false;
@@ -80,14 +81,14 @@ std::optional<Sides> make_sides(const Options& options, int& exit_code) {
   request.pool.axis_order = orders->first;
   request.pool.page_tokens = pages->first;
   if (!options.in_order) request.pool.shuffle_seed = options.shuffle;
-  std::optional<LocalSide> source_side = make_local_side(request);
+  std::optional<LocalSide> source_side = make_local_side(request, exit_code);
   if (!source_side) return std::nullopt;
   request.placement = target;
   request.pool.axis_order = orders->second;
   request.pool.page_tokens = pages->second;
   if (request.pool.shuffle_seed) ++*request.pool.shuffle_seed;
   request.memory_bytes_max -= std::min(request.memory_bytes_max, source_side->memory.total_bytes());
-  std::optional<LocalSide> target_side = make_local_side(request);
+  std::optional<LocalSide> target_side = make_local_side(request, exit_code);
   if (!target_side) return std::nullopt;
   return Sides{snapshot, std::move(*source_side), std::move(*target_side)};
 }
@@ -203,6 +204,7 @@ int run(const Options& options) {
   request.coordinator.seed = options.seed;
   request.coordinator.timeout = Duration::from_s(static_cast<int64_t>(options.timeout_s));
   request.participant.timeout = request.coordinator.timeout;
+  request.participant.drain = Duration::from_s(static_cast<int64_t>(options.drain_s));
   request.participant.window = WindowLimits{2 * threads, uint64_t{256} << 20};
   request.participant.batch.bytes_max = uint64_t{32} << 20;
   request.source_bindings = sides->source.bindings;
@@ -267,6 +269,8 @@ void add_reshard_command(CLI::App& app, Outcome& outcome) {
       ->check(CLI::IsMember({"copy", "writer", "bit"}).description(""));
   add_number(*command, "--threads", options->threads, 1, 1024, "Threads that copy (default: one for each processor)");
   add_number(*command, "--timeout", options->timeout_s, 1, 1'000'000, "Seconds until it is given up");
+  add_number(*command, "--drain", options->drain_s, 1, 1'000'000,
+             "Seconds that operations under way are awaited after that, before their pages are quarantined");
   add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "Seed of the content");
   add_text(*command, "--record", options->record_dir, "DIR", "Record each participant, for 'crossdock replay'");
   command->add_flag("--json", options->json, "Print the result as JSON");

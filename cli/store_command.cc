@@ -278,11 +278,7 @@ void add_store_command(CLI::App& app, Outcome& outcome) {
       R"(A store is a folder that one process uses at a time. A snapshot is found whole or not at all: whatever an interrupted
 upload leaves is collected when the store is opened.
 
-Examples:
-  crossdock store init cache
-  crossdock store put cache --config examples/models/llama-3.1-8b/config.json --from tp4 --tokens 4096 --synthetic
-  crossdock store ls cache
-  crossdock store get cache 3f2a --to tp2 --verify full)");
+Its commands have help and examples of their own.)");
 }
 
 }  // namespace crossdock::cli

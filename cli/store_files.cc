@@ -93,7 +93,8 @@ namespace {
 
 std::optional<LocalSide> load_bindings(const SideOptions& options,
                                        const std::shared_ptr<const Valid<PlacementManifest>>& placement,
-                                       const Valid<SnapshotDescriptor>& snapshot) {
+                                       const Valid<SnapshotDescriptor>& snapshot, int& exit_code) {
+  exit_code = kBadInput;
   std::vector<std::string> files;
   if (!list_documents(options.bindings, files)) return std::nullopt;
   LocalSide side{placement, {}, RegionMemory()};
@@ -108,7 +109,7 @@ std::optional<LocalSide> load_bindings(const SideOptions& options,
       return std::nullopt;
     }
     if (const Status added = side.memory.add(*binding); !added.ok()) {
-      fail(kFailed, added.message());
+      exit_code = fail(kFailed, added.message());
       return std::nullopt;
     }
     side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
@@ -120,8 +121,8 @@ std::optional<LocalSide> load_bindings(const SideOptions& options,
 
 std::optional<LocalSide> load_side(const SideOptions& options,
                                    const std::shared_ptr<const Valid<PlacementManifest>>& placement,
-                                   const std::shared_ptr<const Valid<SnapshotDescriptor>>& snapshot) {
-  if (!options.bindings.empty()) return load_bindings(options, placement, *snapshot);
+                                   const std::shared_ptr<const Valid<SnapshotDescriptor>>& snapshot, int& exit_code) {
+  if (!options.bindings.empty()) return load_bindings(options, placement, *snapshot, exit_code);
   LocalSideRequest request{placement, snapshot, PoolRequest(), {}, available_memory_bytes()};
   request.pool.operation = OperationId("store");
   request.pool.axis_order = options.axis_order == "nhd" ? PoolOrder::kNhd : PoolOrder::kHnd;
@@ -130,10 +131,11 @@ std::optional<LocalSide> load_side(const SideOptions& options,
   for (const std::string& participant : options.participants) {
     request.participants.emplace_back(participant);
     if ((*placement)->find_part(request.participants.back()) != nullptr) continue;
-    fail(kBadInput, fmt::format("placement '{}' has no participant '{}'", (*placement)->name, participant));
+    exit_code =
+        fail(kBadInput, fmt::format("placement '{}' has no participant '{}'", (*placement)->name, participant));
     return std::nullopt;
   }
-  return make_local_side(request);
+  return make_local_side(request, exit_code);
 }
 
 std::string escaped_name(const std::string& name) {

@@ -59,10 +59,10 @@ void add_side_options(CLI::App& command, SideOptions& options, const std::string
 // wrong and is null when there is none.
 std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions& options, const std::string& name,
                                                                const CacheSchema* schema);
-// Bindings from files, or synthetic ones; and memory for them. Prints what is wrong and is empty when it cannot be had.
+// Bindings from files, or synthetic ones; and memory for them. As make_local_side().
 std::optional<LocalSide> load_side(const SideOptions& options,
                                    const std::shared_ptr<const Valid<PlacementManifest>>& placement,
-                                   const std::shared_ptr<const Valid<SnapshotDescriptor>>& snapshot);
+                                   const std::shared_ptr<const Valid<SnapshotDescriptor>>& snapshot, int& exit_code);
 
 // The file of a region in a folder: INSTANCE~REGION.bin, where bytes that a file's name should not have stand as %XX.
 std::string region_file(const std::string& directory, const RegionKey& key);

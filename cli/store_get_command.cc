@@ -34,8 +34,9 @@ int run(const Options& options) {
   const auto snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*descriptor));
   const auto placement = load_placement(options.side, "target", &stored.cache_schema);
   if (placement == nullptr) return kBadInput;
-  std::optional<LocalSide> side = load_side(options.side, placement, snapshot);
-  if (!side) return kBadInput;
+  int exit_code = kDone;
+  std::optional<LocalSide> side = load_side(options.side, placement, snapshot, exit_code);
+  if (!side) return exit_code;
   RestoreOptions restore;
   restore.what = id.value();
   return run_restore(options.restore, *store, *side, std::move(restore), options.side.data, options.side.seed);

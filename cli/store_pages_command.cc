@@ -137,8 +137,9 @@ int put(const Options& options) {
   const auto layout = load_layout(options.upload, *request->placement);
   if (layout == nullptr) return kBadInput;
   const auto snapshot = request->snapshot(request->keys.size() * request->domain.page_tokens);
-  std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot);
-  if (!side) return kBadInput;
+  int exit_code = kDone;
+  std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot, exit_code);
+  if (!side) return exit_code;
   const std::unique_ptr<StoreCore> store = open_store(options.store);
   if (store == nullptr) return kFailed;
   if (const Status registered = register_layout(*store, request->domain, *layout); !registered.ok())
@@ -254,8 +255,9 @@ int get(const Options& options) {
   if (!options.restore.json) print(match_text(*request, found));
   if (found.page_count == 0) return fail(kFailed, "no page of the request is stored");
   const auto snapshot = request->snapshot(found.token_count);
-  std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot);
-  if (!side) return kBadInput;
+  int exit_code = kDone;
+  std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot, exit_code);
+  if (!side) return exit_code;
   RestoreOptions restore;
   restore.what = std::make_shared<const PrefixRestore>(
       PrefixRestore{matched.value().catalog, found, request->keys, *snapshot});
@@ -286,27 +288,29 @@ void add_store_pages_command(CLI::App& store, Outcome& outcome) {
   add_request_options(*put_command, o, "--from", "--data", "With --binding: the bytes of each region");
   put_command->add_flag("--synthetic", o.synthetic, "Synthetic content instead of --data");
   add_upload_options(*put_command, o.upload);
+  put_command->footer(R"(Example:
+  crossdock store pages put cache --config examples/models/llama-3.1-8b/config.json --from tp4 --tokens 4096 --synthetic)");
   put_command->callback([options, &outcome] { outcome.exit_code = put(*options); });
 
   CLI::App* match_command = pages->add_subcommand("match", "How long a prefix of a request can be restored, and why no longer");
   add_request_options(*match_command, o, "--to", "--data-output", "Not used");
   add_number(*match_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
   match_command->add_flag("--json", o.json, "Print the result as JSON");
+  match_command->footer(R"(Example:
+  crossdock store pages match cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192)");
   match_command->callback([options, &outcome] { outcome.exit_code = match(*options); });
 
   CLI::App* get_command = pages->add_subcommand("get", "Restore the longest prefix of a request");
   add_request_options(*get_command, o, "--to", "--data-output", "With --binding: write the bytes of each region here");
   add_number(*get_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
   add_restore_options(*get_command, o.restore);
+  get_command->footer(R"(Example:
+  crossdock store pages get cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192 --verify full)");
   get_command->callback([options, &outcome] { outcome.exit_code = get(*options); });
   pages->footer(
       R"(A page is named by its domain (tenant, model, adapter, salt, cache schema, page size) and by all tokens up to its end.
 Writers of different parallel layouts register their store layouts; a reader looks in all of them.
-
-Examples:
-  crossdock store pages put cache --config examples/models/llama-3.1-8b/config.json --from tp4 --tokens 4096 --synthetic
-  crossdock store pages match cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192
-  crossdock store pages get cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192 --verify full)");
+)");
 }
 
 }  // namespace crossdock::cli

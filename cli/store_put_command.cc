@@ -51,8 +51,9 @@ int run(const Options& options) {
   if (snapshot == nullptr) return kBadInput;
   const auto layout = load_layout(options.upload, *placement);
   if (layout == nullptr) return kBadInput;
-  std::optional<LocalSide> side = load_side(options.side, placement, snapshot);
-  if (!side) return kBadInput;
+  int exit_code = kDone;
+  std::optional<LocalSide> side = load_side(options.side, placement, snapshot, exit_code);
+  if (!side) return exit_code;
   const std::unique_ptr<StoreCore> store = open_store(options.store);
   if (store == nullptr) return kFailed;
   if (options.synthetic)

@@ -83,7 +83,7 @@ struct ReplayReport {
 // What a replay takes from a recording, wherever that came from.
 struct ReplayLimits {
   JsonLimits line;  // of one line
-  // A recording whose protocol had more is replayed with these, and differs where it needs more.
+  // A recording whose protocol had more is replayed with these; where it needs more it differs or is refused.
   LowerLimits lower = {.step_count_max = uint64_t{1} << 24};
   uint64_t split_step_count_max = uint64_t{1} << 22;
   uint64_t prefix_object_count_max = uint64_t{1} << 22;  // page objects of a prefix; more are refused

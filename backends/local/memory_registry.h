@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "base/status.h"
 #include "executor/copy_work.h"
@@ -23,7 +24,11 @@ class MemoryRegistry {
    public:
     Access() = default;
     Access(Access&&) = default;
-    Access& operator=(Access&&) = default;
+    Access& operator=(Access&& other) noexcept {
+      std::swap(grant_, other.grant_);  // what this had ends with `other`
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
     ~Access();
     std::span<std::byte> bytes() const { return bytes_; }
 

@@ -37,6 +37,14 @@ Status check_region(uint64_t offset, uint64_t span, uint64_t region_bytes, const
                                                     saturating_add(offset, span), key.to_text(), region_bytes));
 }
 
+// Whether all that is asked of the steps below can be told in 64 bits.
+Status check_reach(const StepSpan& steps, const RegionId& object) {
+  for (const CopyStep& each : steps.steps())
+    if (!fits(each, UINT64_MAX, UINT64_MAX))
+      return Status(Code::kInvalidArgument, fmt::format("object '{}': a step passes 2^64 bytes", object.text()));
+  return Status();
+}
+
 std::string chunk_text(const FoundObject& object, uint64_t chunk) {
   const Range bytes = chunk_range(chunk, object.object.chunk_bytes, object.object.bytes);
   return fmt::format("object '{}' bytes [{},{}) (chunk {})", object.object.id.text(), bytes.begin(), bytes.end(), chunk);
@@ -199,6 +207,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
     return Status(Code::kInvalidArgument, fmt::format("object '{}' has {} bytes, at most {} can be stored",
                                                       step.object.text(), step.object_bytes,
                                                       uint64_t{UINT32_MAX} * state.options.chunk_bytes));
+  TRY_STATUS(check_reach(step.steps, step.object));
   const bool is_whole = step.steps.total_bytes() == step.payload_bytes;
   std::shared_ptr<Assembly> assembly;
   {
@@ -293,7 +302,9 @@ Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const 
     std::vector<ChunkName> names;
     for (const uint64_t chunk : batch) names.push_back(ChunkName{object.number, static_cast<uint32_t>(chunk)});
     const Staging::Share share(staging, batch.size() * stored.chunk_bytes);
-    TRY_STATUS(chunks->read(names, [&](size_t i, bool found, std::span<const std::byte> bytes) {
+    bool taken_ok = true;
+    const Status status = chunks->read(names, [&](size_t i, bool found, std::span<const std::byte> bytes) {
+      taken_ok = false;
       const uint64_t chunk = batch[i];
       const uint64_t length = chunk_range(chunk, stored.chunk_bytes, stored.bytes).size();
       if (chunk >= stored.chunk_crc32c.size())
@@ -304,6 +315,7 @@ Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const 
           return Status(Code::kDataLoss, fmt::format("{} is not there", chunk_text(object, chunk)));
         const std::vector<std::byte> zeros(length);
         use(chunk, zeros);
+        taken_ok = true;
         return Status();
       }
       report.bytes_read += bytes.size();
@@ -315,35 +327,42 @@ Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const 
         return Status(Code::kDataLoss, fmt::format("{} has CRC-32C {:08x}, not {:08x}", chunk_text(object, chunk), sum,
                                                    expected));
       use(chunk, bytes);
+      taken_ok = true;
       return Status();
-    }));
+    });
+    if (status.ok()) continue;
+    if (!taken_ok) return status;
+    return Status(status.code(), fmt::format("object '{}': {}", stored.id.text(), status.message()));
   }
   return Status();
+}
+
+Status StoreCore::State::check_lease(const GetStep& step) const {
+  const FoundObject& object = *step.object;
+  const std::lock_guard lock(mutex);
+  const auto lease = leases.find(step.lease);
+  if (lease == leases.end() || lease->second.end <= now())
+    return Status(Code::kConflict,
+                  fmt::format("object '{}': lease {} is over", object.object.id.text(), step.lease.value()));
+  const uint64_t segment = segment_of(object.number);
+  for (const uint64_t sequence : lease->second.sequences) {
+    const auto publication = publications.find(sequence);
+    if (publication != publications.end() &&
+        std::binary_search(publication->second.segments.begin(), publication->second.segments.end(), segment))
+      return Status();
+  }
+  return Status(Code::kNotFound, fmt::format("object '{}' (number {}) is not one that lease {} holds",
+                                             object.object.id.text(), object.number.value(), step.lease.value()));
 }
 
 Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memory) {
   State& state = *state_;
   const FoundObject& object = *step.object;
-  {
-    const std::lock_guard lock(state.mutex);
-    const auto lease = state.leases.find(step.lease);
-    if (lease == state.leases.end() || lease->second.end <= state.now())
-      return Status(Code::kConflict, fmt::format("object '{}': lease {} is over", object.object.id.text(),
-                                                 step.lease.value()));
-    const std::vector<uint64_t>& held = lease->second.sequences;
-    const uint64_t segment = segment_of(object.number);
-    const bool covered = std::any_of(held.begin(), held.end(), [&](uint64_t sequence) {
-      const auto publication = state.publications.find(sequence);
-      return publication != state.publications.end() &&
-             std::binary_search(publication->second.segments.begin(), publication->second.segments.end(), segment);
-    });
-    if (!covered)
-      return Status(Code::kNotFound, fmt::format("object '{}' (number {}) is not one that lease {} holds",
-                                                 object.object.id.text(), object.number.value(), step.lease.value()));
-  }
+  TRY_STATUS(state.check_lease(step));
   GetReport report;
   const std::span<const CopyStep> steps = step.steps.steps();
   if (steps.empty()) return report;
+  TRY_STATUS(check_reach(step.steps, object.object.id));
   const std::vector<RegionKey>& keys = step.steps.work().target_regions;
   TRY(const std::vector<MemoryRegistry::Access> targets, access_all(memory, keys));
   for (const CopyStep& each : steps) {
@@ -361,7 +380,7 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
     const auto is_touched = [&](const CopyStep& each) { return touches(each, StepEnd::kSource, range); };
     if (std::any_of(steps.begin(), steps.end(), is_touched)) chunk_list.push_back(chunk);
   }
-  TRY_STATUS(state.read_chunks(
+  const Status read = state.read_chunks(
       object, chunk_list,
       [&](uint64_t chunk, std::span<const std::byte> bytes) {
         const Range range = chunk_range(chunk, chunk_bytes, object.object.bytes).intersect(within);
@@ -370,8 +389,11 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
         for (const CopyStep& each : steps)
           report.bytes += copy_step_within(each, StepEnd::kSource, range, window, targets[each.target_region].bytes());
       },
-      report));
-  return report;
+      report);
+  if (read.ok()) return report;
+  // The bytes of a lease that is over may be gone: that is no damage.
+  TRY_STATUS(state.check_lease(step));
+  return read;
 }
 
 }  // namespace crossdock

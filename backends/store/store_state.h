@@ -110,6 +110,8 @@ struct StoreCore::State {
   template <class FillChunk>
   Result<StoredObject> append_object(const TxnId& txn, const PutStep& step, FillChunk fill_chunk);
   uint32_t zero_crc(uint64_t bytes) const;
+  // Whether what the step reads is held by its lease, and that is not over.
+  Status check_lease(const GetStep& step) const;
   // Reads the chunks of an object and verifies them; calls use(chunk, bytes) for each.
   using UseChunk = std::function<void(uint64_t chunk, std::span<const std::byte> bytes)>;
   Status read_chunks(const FoundObject& object, std::span<const uint64_t> chunks, const UseChunk& use,

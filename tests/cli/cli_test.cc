@@ -824,6 +824,21 @@ TEST_F(Cli, CompletionForBashOffersEveryOptionOfTheHelp) {
   }
 }
 
+TEST_F(Cli, CompletionForBashKnowsCommandsOfCommands) {
+  write("crossdock.bash", output_of({"completion", "bash"}));
+  const auto complete = [&](const std::string& words, size_t number) {
+    const std::string script = "source ./crossdock.bash; COMP_WORDS=(" + words + "); COMP_CWORD=" +
+                               std::to_string(number) + "; _crossdock; echo \" ${COMPREPLY[*]} \"";
+    return run_program({"bash", "--norc", "-c", script}).out;
+  };
+  EXPECT_EQ(complete("crossdock store p", 2), " put pages pin \n");
+  EXPECT_EQ(complete("crossdock store pages ''", 3), " put match get \n");
+  EXPECT_NE(complete("crossdock store put cache --", 4).find(" --object-order "), std::string::npos);
+  EXPECT_EQ(complete("crossdock store get cache --", 4).find(" --object-order "), std::string::npos);
+  EXPECT_NE(complete("crossdock store pages match cache --", 5).find(" --tokens-file "), std::string::npos);
+  EXPECT_EQ(complete("crossdock store put --from ''", 4), "  \n");
+}
+
 TEST_F(Cli, CompletionForZshAndFishNamesEveryCommand) {
   EXPECT_TRUE(output_of({"completion", "zsh"}).starts_with("#compdef crossdock\n"));
   const std::string zsh = output_of({"completion", "zsh"});

@@ -76,6 +76,12 @@ CopyStep plain_step(uint64_t source_offset, uint64_t target_offset, uint64_t byt
   return step;
 }
 
+CopyStep wrapping_step(uint64_t source_stride_bytes, uint64_t target_stride_bytes) {
+  CopyStep step = plain_step(0, 0, 5);
+  step.push_axis(CopyAxis{3, source_stride_bytes, target_stride_bytes});
+  return step;
+}
+
 RegionKey region_key(const std::string& name, uint64_t epoch) {
   return RegionKey{InstanceId("instance"), RegionId(name), std::nullopt, epoch};
 }

@@ -48,6 +48,9 @@ std::vector<CopyStep> random_steps(Rng& rng, uint64_t source_bytes, uint64_t tar
 // One step of `bytes` without axes.
 CopyStep plain_step(uint64_t source_offset, uint64_t target_offset, uint64_t bytes);
 
+// Three times 5 bytes; with a stride of 2^63 the end of its span is that of a much smaller one, modulo 2^64.
+CopyStep wrapping_step(uint64_t source_stride_bytes, uint64_t target_stride_bytes);
+
 // Registered memory with guards around it.
 struct Region {
   static constexpr uint64_t kGuardBytes = 64;

@@ -195,6 +195,8 @@ TEST_P(ObjectStoreConformance, R3_AFailedGetChangesNothingButItsDestination) {
       {target.key, plain_step(195, 0, 6), Code::kInvalidArgument},
       {target.key, plain_step(UINT64_MAX - 2, 0, 6), Code::kInvalidArgument},
       {target.key, plain_step(0, UINT64_MAX - 2, 6), Code::kInvalidArgument},
+      {target.key, wrapping_step(uint64_t{1} << 63, 6), Code::kInvalidArgument},
+      {target.key, wrapping_step(6, uint64_t{1} << 63), Code::kInvalidArgument},
       {region_key("unknown"), plain_step(0, 0, 6), Code::kNotFound},
       {region_key("target", 2), plain_step(0, 0, 6), Code::kNotFound},
       {revoked.key, plain_step(0, 0, 6), Code::kConflict},
@@ -225,6 +227,8 @@ TEST_P(ObjectStoreConformance, R3_AFailedPutIsNotTakenAndCanBePutAgain) {
       {source, plain_step(1, 0, 200), Code::kInvalidArgument},
       {source, plain_step(0, 1, 200), Code::kInvalidArgument},
       {source, plain_step(UINT64_MAX - 10, 0, 200), Code::kInvalidArgument},
+      {source, wrapping_step(uint64_t{1} << 63, 6), Code::kInvalidArgument},
+      {source, wrapping_step(6, uint64_t{1} << 63), Code::kInvalidArgument},
       {region_key("unknown"), plain_step(0, 0, 200), Code::kNotFound},
       {revoked.key, plain_step(0, 0, 200), Code::kConflict},
   };

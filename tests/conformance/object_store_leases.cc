@@ -1,4 +1,6 @@
 // Leases and publications: what was found stays readable for its lease, whatever happens meanwhile, and no longer.
+#include <thread>
+
 #include "tests/conformance/object_store_conformance.h"
 
 namespace crossdock::testing {
@@ -79,6 +81,35 @@ TEST_P(ObjectStoreConformance, ARemovedSnapshotIsDroppedWhenItsLastLeaseIsOver) 
   EXPECT_EQ(backend_->collect_garbage(), Status());
   EXPECT_EQ(get(found.lease, found.objects.at(0)).status.code(), Code::kConflict);
   EXPECT_EQ(backend_->store_use(), (StoreUse{0, 1, 1, 1}));
+}
+
+TEST_P(ObjectStoreConformance, AGetAtTheEndOfItsLeaseGetsAllOrIsToldThatItIsOver) {
+  constexpr int kRoundCount = 30;
+  const Bytes bytes(200 * chunk_bytes_, std::byte{1});
+  Participant& other = join("other");
+  for (int round = 0; round < kRoundCount; ++round) {
+    const std::string resource = "resource" + std::to_string(round);
+    publish_snapshot(resource, {{"object", bytes}});
+    const auto found = result_of<Found>(user().run(look_up(resource, Duration::from_s(10))));
+    EXPECT_EQ(backend_->remove(snapshot_id(resource)), Status());
+    std::thread ending([&] {
+      if (round % 2 == 0) {
+        EXPECT_EQ(other.run(ReleaseLeasePost{found.lease}).status, Status());
+      } else {
+        backend_->pass_time(Duration::from_s(10));
+        EXPECT_EQ(backend_->collect_garbage(), Status());
+      }
+    });
+    Got got{Status(), {}, bytes};
+    while (got.status.ok() && !HasFailure()) {
+      EXPECT_EQ(got.bytes, bytes);
+      got = get(found.lease, found.objects.at(0));
+    }
+    EXPECT_EQ(got.status.code(), Code::kConflict) << got.status.message();
+    ending.join();
+    EXPECT_EQ(backend_->store_use(), StoreUse());
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(ObjectStoreConformance, PagesAreFoundInTheOrderAskedWithoutTheMissingOnes) {

@@ -1,5 +1,6 @@
 #include "tests/fuzz/fuzz_targets.h"
 
+#include "executor/recorder.h"
 #include "model/binding_rules.h"
 #include "model/hf/config.h"
 #include "model/mooncake/mooncake.h"
@@ -134,6 +135,26 @@ void fuzz_mooncake_binding(std::string_view input) {
   if (binding) expect_fixed_point(*binding);
 }
 
+// Whatever it says, it is replayed within the limits, and twice in the same way.
+void fuzz_recording(std::string_view input) {
+  ReplayLimits limits;
+  limits.line = kLimits;
+  limits.lower = {.work_max = 1 << 16,
+                  .pattern_count_max = 1 << 12,
+                  .page_piece_count_max = 1 << 14,
+                  .step_count_max = 1 << 12,
+                  .bytes_max = uint64_t{1} << 40};
+  limits.split_step_count_max = 1 << 12;
+  limits.prefix_object_count_max = 1 << 12;
+  const Result<ReplayReport> report = replay(input, limits);
+  const Result<ReplayReport> again = replay(input, limits);
+  CHECK(report.status() == again.status());
+  if (!report.ok()) return;
+  CHECK(report.value().difference == again.value().difference);
+  CHECK(report.value().states == again.value().states && report.value().post_count == again.value().post_count);
+  CHECK(!report.value().finished || report.value().round_count > 0);
+}
+
 }  // namespace
 
 const std::vector<FuzzTarget>& fuzz_targets() {
@@ -146,6 +167,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"mooncake_snapshot", fuzz_mooncake_snapshot},
       {"placement", fuzz_document<PlacementManifest>},
       {"plan", fuzz_plan},
+      {"recording", fuzz_recording},
       {"snapshot", fuzz_document<SnapshotDescriptor>},
       {"store_layout", fuzz_document<StoreLayout>},
       {"store_manifest", fuzz_document<StoreManifest>},

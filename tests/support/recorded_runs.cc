@@ -1,6 +1,7 @@
 #include "tests/support/recorded_runs.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "backends/store/heap_tables.h"
 #include "model/wire/documents.h"
@@ -96,7 +97,7 @@ RecordedRuns record_transfer(const Schedule& schedule) {
   return recordings.take(world.step_count());
 }
 
-SmallStore::SmallStore()
+RecordedStore::RecordedStore()
     : schema_(small_schema()),
       snapshot_(std::make_shared<const Valid<SnapshotDescriptor>>(snapshot_of(schema_, Range(0, 8)))),
       source_(small_side(schema_, {.tp = 2}, "prefill", *snapshot_, 4, 1)),
@@ -108,7 +109,7 @@ SmallStore::SmallStore()
   page_keys_ = page_keys(make_page_domain(*snapshot_, kPageTokens).value(), tokens);
 }
 
-UploadOptions SmallStore::upload_options(const std::string& txn, bool pages) const {
+UploadOptions RecordedStore::upload_options(const std::string& txn, bool pages) const {
   UploadOptions options;
   options.txn = TxnId(txn);
   options.tenant = (*snapshot_)->tenant;
@@ -119,7 +120,7 @@ UploadOptions SmallStore::upload_options(const std::string& txn, bool pages) con
   return options;
 }
 
-RecordedRuns SmallStore::record_upload(const Schedule& schedule, bool pages) {
+RecordedRuns RecordedStore::record_upload(const Schedule& schedule, bool pages) {
   UploadOptions options = upload_options(fmt::format("upload-{}", ++upload_count_), pages);
   options.seed = schedule.seed;
   Upload upload(options);
@@ -132,7 +133,7 @@ RecordedRuns SmallStore::record_upload(const Schedule& schedule, bool pages) {
   return recordings.take(world.step_count());
 }
 
-RestoreOptions SmallStore::restore_options(bool pages) const {
+RestoreOptions RecordedStore::restore_options(bool pages) const {
   RestoreOptions options;
   options.operation = OperationId("op");
   options.target = target_.placement;
@@ -149,7 +150,7 @@ RestoreOptions SmallStore::restore_options(bool pages) const {
   return options;
 }
 
-RecordedRuns SmallStore::record_restore(const Schedule& schedule, bool pages) {
+RecordedRuns RecordedStore::record_restore(const Schedule& schedule, bool pages) {
   if (store_->stats().value().snapshots == 0) record_upload({}, false);
   if (store_->stats().value().page_publications == 0) record_upload({}, true);
   RestoreOptions options = restore_options(pages);
@@ -168,7 +169,7 @@ RecordedRuns SmallStore::record_restore(const Schedule& schedule, bool pages) {
 const std::vector<RecordedRun>& plain_recordings() {
   static const std::vector<RecordedRun> runs = [] {
     std::vector<RecordedRun> all = record_transfer({}).runs;
-    SmallStore store;
+    RecordedStore store;
     for (const bool pages : {false, true})
       for (const RecordedRuns& each : {store.record_upload({}, pages), store.record_restore({}, pages)})
         all.insert(all.end(), each.runs.begin(), each.runs.end());
@@ -176,5 +177,30 @@ const std::vector<RecordedRun>& plain_recordings() {
   }();
   return runs;
 }
+
+const std::string& recording_of(std::string_view name) {
+  for (const RecordedRun& run : plain_recordings())
+    if (run.name == name) return run.text;
+  ADD_FAILURE() << name;
+  return plain_recordings().front().text;
+}
+
+std::vector<std::string> recording_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string recording_text(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+bool is_round(const std::string& line) { return line.find("\"round\":") != std::string::npos; }
 
 }  // namespace crossdock::testing

@@ -56,9 +56,9 @@ struct RecordedRuns {
 RecordedRuns record_transfer(const Schedule& schedule);
 
 // A snapshot that has been uploaded to a store in memory, and its pages.
-class SmallStore {
+class RecordedStore {
  public:
-  SmallStore();
+  RecordedStore();
 
   RecordedRuns record_upload(const Schedule& schedule, bool pages);
   // Of what was uploaded by a plain run before.
@@ -80,5 +80,12 @@ class SmallStore {
 
 // Plain runs of all protocols: writer, target, coordinator, upload, restore, and those of pages.
 const std::vector<RecordedRun>& plain_recordings();
+// The text of the one with this name, or a test failure.
+const std::string& recording_of(std::string_view name);
+
+// The lines of a recording, without their ends, and back.
+std::vector<std::string> recording_lines(const std::string& text);
+std::string recording_text(const std::vector<std::string>& lines);
+bool is_round(const std::string& line);
 
 }  // namespace crossdock::testing

@@ -14,8 +14,9 @@ namespace crossdock::testing {
 
 // One call that fails, of those that reach the tables from now on.
 struct TableFault {
-  uint64_t call = 0;     // counted from 0, of `kind` only
-  std::string kind;      // "append", "finish", "new segment", "add", "read", "remove", "segments", "get", "write", "scan"; empty: any
+  uint64_t call = 0;  // counted from 0, of `kind` only
+  std::string kind;   // "append", "finish", "new segment", "add", "read", "remove", "segments", "get", "write", "scan";
+                      // empty: any
   bool happens = false;  // although the caller is told that it failed
   Code code = Code::kIo;
 };
@@ -39,7 +40,9 @@ class StoreTables {
   const std::string& failed() const { return control_->failed; }
   void damage(std::optional<ChunkDamage> damage) const { *damage_ = damage; }
   // Called before each write of records.
-  void on_write(std::function<void(std::span<const RecordChange>, bool durable)> observer) const { *observer_ = std::move(observer); }
+  void on_write(std::function<void(std::span<const RecordChange>, bool durable)> observer) const {
+    *observer_ = std::move(observer);
+  }
 
   const HeapRecordTable& all_records() const { return *records_; }
   const HeapChunkTable& all_chunks() const { return *chunks_; }

@@ -132,10 +132,10 @@ TEST_F(FaultPortsTest, OfAPartialCopySomeBytesArriveAndSomeDoNot) {
 }
 
 TEST_F(FaultPortsTest, ALateCompletionLetsOthersPassAndIsNeverStuck) {
-  Participant& a = join({{FaultCall::kCopy, 0, FaultKind::kLate, 2}, {FaultCall::kCopy, 3, FaultKind::kLate, 100}});
+  Participant& a =
+      join({{FaultCall::kChecksum, 0, FaultKind::kLate, 2}, {FaultCall::kChecksum, 3, FaultKind::kLate, 100}});
   Region& source = region("source", 8);
-  Region& target = region("target", 8);
-  const CopyPost call = copy_of(source, target, {plain_step(0, 0, 8)});
+  const ChecksumPost call{copy_of(source, source, {plain_step(0, 0, 8)}).steps, StepEnd::kSource};
   const OpId late = a.post(call);
   EXPECT_EQ(a.run(call).status, Status());
   EXPECT_TRUE(a.is_under_way(late));
@@ -147,10 +147,9 @@ TEST_F(FaultPortsTest, ALateCompletionLetsOthersPassAndIsNeverStuck) {
 }
 
 TEST_F(FaultPortsTest, AHeldCompletionComesWhenItIsReleased) {
-  Participant& a = join({{FaultCall::kCopy, 0, FaultKind::kHeld}});
+  Participant& a = join({{FaultCall::kChecksum, 0, FaultKind::kHeld}});
   Region& source = region("source", 8);
-  Region& target = region("target", 8);
-  const CopyPost call = copy_of(source, target, {plain_step(0, 0, 8)});
+  const ChecksumPost call{copy_of(source, source, {plain_step(0, 0, 8)}).steps, StepEnd::kSource};
   const OpId held = a.post(call);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(a.run(call).status, Status());
   a.poll();
@@ -189,14 +188,14 @@ TEST_F(FaultPortsTest, R1_EveryAcceptedPostCompletesOnceWhateverThePlan) {
     Participant& a = join(plan);
     Rng rng(seed);
     Region& source = region("source", 64);
-    Region& target = region("target", 64);
-    for (int i = 0; i < 60; ++i) {
-      const CopyPost copy = copy_of(source, target, random_steps(rng, 64, 64, 2));
+    Region& target = region("target", 60 * 64);
+    for (uint64_t i = 0; i < 60; ++i) {
+      const CopyPost copy = copy_of(source, target, {plain_step(0, i * 64, 64)});
       const TxnId txn(std::to_string(rng.below(3)));
       const PutStep put{RegionId("object"), 64, 64, "writer", steps_between({source.key}, {}, {plain_step(0, 0, 64)})};
       const std::vector<Call> calls = {
           copy,
-          ChecksumPost{copy.steps, StepEnd::kTarget},
+          ChecksumPost{copy.steps, StepEnd::kSource},
           RevokePost{source.key},
           BeginPost{txn, UploadTarget{"tenant", {}, Duration::from_s(60)}},
           PutPost{txn, put},

@@ -220,12 +220,7 @@ std::string refusal_of(const std::string& text) {
   return report.ok() ? "" : report.status().message();
 }
 
-const std::string& writer_recording() {
-  for (const RecordedRun& run : plain_recordings())
-    if (run.name == "source/p0-t0") return run.text;
-  ADD_FAILURE();
-  return plain_recordings().front().text;
-}
+const std::string& writer_recording() { return recording_of("source/p0-t0"); }
 
 // The writer's recording with another header.
 std::string with_header(const std::function<void(json&)>& change) {
@@ -267,6 +262,12 @@ TEST(ReplayInput, AHeaderThatIsNoneIsRefused) {
   }
 }
 
+TEST(ReplayInput, OnlyWhoeverCanBeAskedToAbortIsAsked) {
+  std::string text = writer_recording();
+  text.insert(text.find("{\"completions\"") + 1, "\"abort\":\"why\",");
+  EXPECT_NE(refusal_of(text).find("a writer cannot be asked to abort"), std::string::npos) << refusal_of(text);
+}
+
 TEST(ReplayInput, LinesThatAreNoneAreRefused) {
   const std::string& text = writer_recording();
   const std::string header = text.substr(0, text.find('\n') + 1);
@@ -301,9 +302,10 @@ TEST(ReplayInput, LinesThatAreNoneAreRefused) {
 TEST(ReplayInput, TheLimitsOfAReplayAreItsOwn) {
   ReplayLimits limits;
   limits.lower.step_count_max = 1;
-  const ReplayReport report =
-      replay(writer_recording(), limits).ok() ? replay(writer_recording(), limits).value() : ReplayReport();
-  EXPECT_FALSE(report.finished) << "the job cannot be made within these limits";
+  const Result<ReplayReport> report = replay(writer_recording(), limits);
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().message().find("cannot be made again"), std::string::npos) << report.status().message();
+  EXPECT_NE(report.status().message().find("[plan-limit]"), std::string::npos) << report.status().message();
   limits = ReplayLimits();
   limits.line.bytes_max = 100;
   EXPECT_FALSE(replay(writer_recording(), limits).ok());

@@ -60,7 +60,7 @@ class Model {
     bool all_fit = true;
     for (const Unit& unit : units_) {
       if (unit.where != Where::kWaiting || unit.not_before > now) continue;
-      any = true;
+      any = any || unit.latest <= now;
       const bool fits =
           ops_.empty() || (ops_.size() < window_.operation_count_max && bytes_under_way() < window_.bytes_max &&
                            bytes_under_way() + unit.bytes <= window_.bytes_max);

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "base/file.h"
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "executor/recorder.h"
+#include "executor/wire/values_json.h"
+
+namespace crossdock::cli {
+namespace {
+
+constexpr uint64_t kRecordingBytesMax = uint64_t{4} << 30;
+constexpr size_t kShownBytesMax = 400;  // of a post; --json has all of it
+
+struct Options {
+  std::vector<std::string> paths;
+  bool json = false;
+};
+
+// "12.000345000 s"
+std::string seconds(Duration duration) {
+  const int64_t ns = duration.ns();
+  return fmt::format("{}.{:09} s", ns / 1'000'000'000, ns % 1'000'000'000);
+}
+
+std::string count_text(uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
+}
+
+std::string shown(const std::string& text) { return printable(shorten(text, kShownBytesMax)); }
+
+std::string report_text(const std::string& path, const ReplayReport& report) {
+  std::string text =
+      fmt::format("{}: {}, {}, {}, {}\n", printable(path), report.protocol, count_text(report.round_count, "round"),
+                  count_text(report.post_count, "post"), count_text(report.completion_count, "completion"));
+  for (const auto& [since, state] : report.states)
+    text += fmt::format("{:>24}  {}\n", seconds(since - report.begin), printable(state));
+  if (const auto& difference = report.difference)
+    return text + fmt::format("different from round {} (line {}) on, in its {}\n  recorded: {}\n  replayed: {}\n",
+                              difference->round, difference->line, difference->what, shown(difference->recorded),
+                              shown(difference->replayed));
+  return text + (report.finished ? "same as recorded\n" : "same as recorded, as far as that goes: it has no end\n");
+}
+
+void encode_difference(JsonWriter& out, const ReplayDifference& difference) {
+  out.begin_object();
+  out.key("line").number(difference.line);
+  out.key("recorded");
+  encode_text(out, difference.recorded);
+  out.key("replayed");
+  encode_text(out, difference.replayed);
+  out.key("round").number(difference.round);
+  out.key("what").string(difference.what);
+  out.end_object();
+}
+
+std::string report_json(const std::string& path, const ReplayReport& report) {
+  JsonWriter out;
+  out.begin_object();
+  out.key("completion_count").number(report.completion_count);
+  if (report.difference) {
+    out.key("difference");
+    encode_difference(out, *report.difference);
+  }
+  out.key("finished").boolean(report.finished);
+  out.key("path").string(json_path(path));
+  out.key("post_count").number(report.post_count);
+  out.key("protocol").string(report.protocol);
+  out.key("round_count").number(report.round_count);
+  out.key("same").boolean(!report.difference);
+  out.key("states").begin_array();
+  for (const auto& [since, state] : report.states) {
+    out.begin_object();
+    out.key("state");
+    encode_text(out, state);
+    out.key("time_ns");
+    encode_ns(out, since.ns());
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
+  return out.take() + "\n";
+}
+
+int run(const Options& options) {
+  int exit_code = kDone;
+  bool is_first = true;
+  for (const std::string& path : options.paths) {
+    const Result<std::string> text = read_file(path, kRecordingBytesMax);
+    if (!text.ok()) {
+      exit_code = fail(kBadInput, text.status().message());
+      continue;
+    }
+    const Result<ReplayReport> report = replay(text.value());
+    if (!report.ok()) {
+      exit_code = fail(kBadInput, fmt::format("{}: {}", path, report.status().message()));
+      continue;
+    }
+    if (options.json)
+      print(report_json(path, report.value()));
+    else
+      print((is_first ? "" : "\n") + report_text(path, report.value()));
+    is_first = false;
+    if (report.value().difference) exit_code = std::max<int>(exit_code, kFailed);
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("replay", "Run a recorded protocol again, and tell where it does something else");
+  const auto options = std::make_shared<Options>();
+  command->add_option("recordings", options->paths, "Recordings; '-' is standard input")->required()->type_name("FILE");
+  command->add_flag("--json", options->json, "Print one JSON object per file, with the whole of a difference");
+  command->footer(
+      R"(A recording has all that one writer, target, coordinator, upload or restore was told, and all that it did. The replay
+moves no data: it makes the same protocol, tells it the same at the same times, and compares what it does. Times count
+from the first round on.
+Exit status 0: the same. 1: different. 2: a file is no recording, or says what cannot have happened.
+
+Examples:
+  crossdock replay recordings/coordinator.jsonl
+  crossdock replay recordings/*.jsonl --json)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

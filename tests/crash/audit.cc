@@ -1,0 +1,157 @@
+#include "tests/crash/audit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "backends/store/store_records.h"
+
+namespace crossdock::testing {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+Texts records_of(const RecordTable& records, std::string_view prefix, Findings& findings) {
+  Texts found;
+  const Status status = records.scan(std::string(prefix), [&](std::string_view key, std::string_view value) {
+    found.emplace(key, value);
+    return true;
+  });
+  if (!status.ok()) findings.push_back("scan: " + status.message());
+  return found;
+}
+
+template <class Record>
+std::vector<Record> decoded(const RecordTable& records, std::string_view prefix, Findings& findings) {
+  std::vector<Record> all;
+  for (const auto& [key, text] : records_of(records, prefix, findings)) {
+    Result<Record> record = decode<Record>(key, text);
+    if (record.ok())
+      all.push_back(std::move(record).value());
+    else
+      findings.push_back(record.status().message());
+  }
+  return all;
+}
+
+std::set<std::string> keys_of(const RecordTable& records, std::string_view prefix, Findings& findings) {
+  std::set<std::string> keys;
+  for (const auto& [key, text] : records_of(records, prefix, findings)) keys.insert(key);
+  return keys;
+}
+
+void expect_equal(const std::string& what, uint64_t actual, uint64_t expected, Findings& findings) {
+  if (actual != expected) findings.push_back(fmt::format("I4: {} is {}, not {}", what, actual, expected));
+}
+
+}  // namespace
+
+void audit(const OpenStore& store, AuditTime time, Findings& findings) {
+  const RecordTable& records = *store.records;
+  const bool is_the_end = time == AuditTime::kAtTheEnd;
+  StoreStats counted;
+  std::set<uint64_t> segments;
+  std::set<uint64_t> needed;  // a removed publication's data goes before its records do
+  std::set<std::string> manifests;
+  std::set<std::string> object_lists;
+  Texts snapshots;
+  std::map<uint64_t, PublicationRecord> publications;
+  for (PublicationRecord& record : decoded<PublicationRecord>(records, kPublicationPrefix, findings)) {
+    for (const uint64_t segment : record.segments) {
+      if (!segments.insert(segment).second) findings.push_back(fmt::format("I4: segment {} has two owners", segment));
+      if (!record.removed) needed.insert(segment);
+    }
+    object_lists.insert(numbered_key(kObjectsPrefix, record.sequence));
+    if (record.snapshot) manifests.insert(numbered_key(kManifestPrefix, record.sequence));
+    if (record.removed) {
+      ++counted.removed;
+      counted.removed_bytes += record.bytes;
+    } else {
+      ++(record.snapshot ? counted.snapshots : counted.page_publications);
+      counted.objects += record.object_count;
+      counted.bytes += record.bytes;
+      counted.pins += record.pins.size();
+      if (record.snapshot) snapshots[snapshot_key(*record.snapshot)] = fmt::format("{}", record.sequence);
+    }
+    const uint64_t sequence = record.sequence;
+    publications[sequence] = std::move(record);
+  }
+  if (keys_of(records, kManifestPrefix, findings) != manifests) findings.push_back("I4: manifests without publication");
+  if (keys_of(records, kObjectsPrefix, findings) != object_lists)
+    findings.push_back("I4: lists of objects without publication");
+  if (records_of(records, kSnapshotPrefix, findings) != snapshots)
+    findings.push_back("I4: names of snapshots are not those of the publications");
+  for (const PageRecord& page : decoded<PageRecord>(records, kPagePrefix, findings)) {
+    const auto owner = publications.find(page.sequence);
+    if (owner == publications.end() || owner->second.removed ||
+        !std::ranges::binary_search(owner->second.segments, segment_of(page.object.number)))
+      findings.push_back(fmt::format("I4: page object '{}' is of publication {}, which does not have it",
+                                     page.object.object.id.text(), page.sequence));
+  }
+
+  const Result<std::vector<uint64_t>> stored = store.chunks->segments();
+  if (!stored.ok()) return findings.push_back(stored.status().message());
+  if (!std::ranges::includes(segments, stored.value()) || !std::ranges::includes(stored.value(), needed))
+    findings.push_back(fmt::format("I4: segments {} are stored, publications have {}", fmt::join(stored.value(), ","),
+                                   fmt::join(segments, ",")));
+  counted.segments = stored.value().size();
+
+  for (const TxnRecord& record : decoded<TxnRecord>(records, kTxnPrefix, findings))
+    counted.open_transactions += record.state.phase == TxnPhase::kOpen;
+  for (const LeaseRecord& lease : decoded<LeaseRecord>(records, kLeasePrefix, findings)) {
+    ++counted.leases;
+    for (const uint64_t sequence : lease.sequences)
+      if (!publications.contains(sequence))
+        findings.push_back(fmt::format("I4: lease {} is of publication {}, which is gone", lease.id.value(), sequence));
+  }
+  const Result<StoreStats> stats = store.core->stats();
+  if (!stats.ok()) return findings.push_back(stats.status().message());
+  expect_equal("snapshots", stats.value().snapshots, counted.snapshots, findings);
+  expect_equal("page_publications", stats.value().page_publications, counted.page_publications, findings);
+  expect_equal("objects", stats.value().objects, counted.objects, findings);
+  expect_equal("bytes", stats.value().bytes, counted.bytes, findings);
+  expect_equal("removed", stats.value().removed, counted.removed, findings);
+  expect_equal("removed_bytes", stats.value().removed_bytes, counted.removed_bytes, findings);
+  expect_equal("open_transactions", stats.value().open_transactions, counted.open_transactions, findings);
+  expect_equal("leases", stats.value().leases, counted.leases, findings);
+  expect_equal("pins", stats.value().pins, counted.pins, findings);
+  expect_equal("segments", stats.value().segments, counted.segments, findings);
+  if (!is_the_end) return;
+  expect_equal("removed, when all is over,", counted.removed, 0, findings);
+  expect_equal("open_transactions, when all is over,", counted.open_transactions, 0, findings);
+  expect_equal("leases, when all is over,", counted.leases, 0, findings);
+}
+
+void audit_quota(const RocksDbOptions& tables, TimePoint now, Findings& findings) {
+  constexpr uint64_t kLeft = 700;
+  StoreOptions options = small_options();
+  options.clock = [now] { return now; };
+  std::map<std::string, uint64_t> tenants;
+  {
+    const Result<OpenStore> store = open_store(tables, options);
+    if (!store.ok()) return findings.push_back("quota: " + store.status().message());
+    for (const PublicationInfo& info : store.value().core->list().value()) tenants[info.tenant] += info.bytes;
+  }
+  for (const auto& [tenant, bytes] : tenants) {
+    options.quota_bytes = bytes + kLeft;
+    const Result<OpenStore> store = open_store(tables, options);
+    if (!store.ok()) return findings.push_back("quota: " + store.status().message());
+    MemoryRegistry memory;
+    StoreCore& core = *store.value().core;
+    const TxnId txn("quota of " + tenant);
+    if (!core.begin(txn, UploadTarget{tenant, std::nullopt, kShortLease}).ok()) findings.push_back("quota: no upload");
+    const Status more = put_object(core, memory, txn, {"more", kLeft + 1, Range(), 1}, 0).status();
+    const Status fits = put_object(core, memory, txn, {"fits", kLeft, Range(), 1}, 0).status();
+    if (more.code() != Code::kQuota || !fits.ok())
+      findings.push_back(fmt::format("I4: tenant '{}' has {} bytes, but {} more are '{}' and {} more '{}'", tenant,
+                                     bytes, kLeft + 1, more.message(), kLeft, fits.message()));
+    if (!core.abort(txn).ok()) findings.push_back("quota: no abort");
+  }
+}
+
+}  // namespace crossdock::testing
