@@ -278,7 +278,10 @@ void add_store_command(CLI::App& app, Outcome& outcome) {
       R"(A store is a folder that one process uses at a time. A snapshot is found whole or not at all: whatever an interrupted
 upload leaves is collected when the store is opened.
 
-Its commands have help and examples of their own.)");
+Examples, and each command has its own:
+  crossdock store init cache
+  crossdock store ls cache
+  crossdock store verify cache)");
 }
 
 }  // namespace crossdock::cli

@@ -89,7 +89,8 @@ bool Restore::look_up(TimePoint now, std::vector<Post>& posts) {
   }
   if (!lookup_->done()) return false;
   if (const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&options_.what)) {
-    const auto manifest = prefix_manifest((**prefix).catalog, (**prefix).match, (**prefix).keys, (**prefix).snapshot, *found_);
+    const auto manifest =
+        prefix_manifest((**prefix).catalog, (**prefix).match, (**prefix).keys, (**prefix).snapshot, *found_);
     if (!manifest.ok()) {
       fail(manifest.status());
       return true;
@@ -105,9 +106,9 @@ bool Restore::look_up(TimePoint now, std::vector<Post>& posts) {
 bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
   post_calls(*reserves_, now, posts);
   if (const auto& failure = reserves_->list.failure()) {
-    fail(Status(failure->second.code(), fmt::format("target '{}' could not be reserved: {}",
-                                                    options_.participants[failure->first].text(),
-                                                    failure->second.message())));
+    fail(Status(failure->second.code(),
+                fmt::format("target '{}' could not be reserved: {}", options_.participants[failure->first].text(),
+                            failure->second.message())));
     return true;
   }
   if (!reserves_->list.done()) return false;
@@ -186,7 +187,8 @@ bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
   if (failed || (now >= drain_deadline_ && !(revokes_ && revokes_->done()))) {
     // Whoever writes late could still hit the pages: they are not given back.
     outcome_.lost = under_way();
-    if (!cause_) cause_ = Status(Code::kDeadline, fmt::format("restore '{}' could not be fenced", options_.operation.text()));
+    if (!cause_)
+      cause_ = Status(Code::kDeadline, fmt::format("restore '{}' could not be fenced", options_.operation.text()));
     finish();
     return false;
   }
@@ -235,7 +237,6 @@ bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
     activates_->list.stop();
   }
   if (failure && !cause_) cause_ = failure->second;
-  outcome_.activated = activates_->list.done();
   enter(RestoreState::kReleasing, now);
   return true;
 }
@@ -250,7 +251,10 @@ bool Restore::is_activating(size_t participant) const {
 
 // Everything that was reserved and is not active, and the lease.
 bool Restore::release(TimePoint now, std::vector<Post>& posts) {
+  const bool activations_ended = !activates_ || activates_->list.quiet();
   if (!releases_) {
+    if (!activations_ended && now < drain_deadline_) return false;
+    enter(RestoreState::kReleasing, now);
     std::vector<size_t> members;
     for (size_t i = 0; i < bindings_.size(); ++i)
       if (bindings_[i] != nullptr && !is_active_[i] && !is_activating(i)) members.push_back(i);
@@ -262,13 +266,16 @@ bool Restore::release(TimePoint now, std::vector<Post>& posts) {
   if (lease_release_) lease_release_->advance(now, ops_, posts);
   const bool lease_given = !lease_release_ || lease_release_->done() || lease_release_->failure();
   if ((!releases_->list.over() || !lease_given) && now < drain_deadline_) return false;
-  outcome_.released = releases_->list.done() && (!activates_ || activates_->list.quiet());
+  outcome_.released = releases_->list.done() && activations_ended;
   outcome_.lost = under_way();
   finish();
   return false;
 }
 
 void Restore::finish() {
+  // The last activation may have come after its time.
+  outcome_.activated = activates_ && activates_->list.done();
+  if (outcome_.activated) cause_ = std::nullopt;
   if (cause_) outcome_.cause = *cause_;
   if (!outcome_.activated)
     for (size_t i = 0; i < is_active_.size(); ++i)

@@ -51,10 +51,10 @@ enum class RestoreState {
 };
 
 struct RestoreOutcome {
-  bool activated = false;          // all of the targets
+  bool activated = false;                     // all of the targets
   std::vector<ParticipantId> activated_only;  // where only some could be
-  bool released = false;           // what was not activated was given back
-  std::vector<OpId> lost;          // operations that never completed: pages stay reserved
+  bool released = false;                      // what was not activated was given back
+  std::vector<OpId> lost;                     // operations that never completed: pages stay reserved
   Status cause;
   GetReport read;
   uint64_t object_count = 0;

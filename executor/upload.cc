@@ -60,8 +60,8 @@ bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
   }
   if (pins_.failure()) {
     const auto& [unit, status] = *pins_.failure();
-    fail(Status(status.code(),
-                fmt::format("source '{}' could not be pinned: {}", options_.participants[unit].text(), status.message())));
+    fail(Status(status.code(), fmt::format("source '{}' could not be pinned: {}", options_.participants[unit].text(),
+                                           status.message())));
     return true;
   }
   if (!pins_.done()) return false;
@@ -76,9 +76,10 @@ bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
   const uint64_t page_tokens = (*options_.documents.layout)->page_tokens;
   if (options_.page_keys && (tokens.begin() != 0 || tokens.end() % page_tokens != 0 ||
                              tokens.end() / page_tokens != options_.page_keys->size())) {
-    fail(Status(Code::kInvalidArgument,
-                fmt::format("upload '{}': tokens [{},{}) are not the {} pages of {} tokens that there are keys of",
-                            options_.txn.text(), tokens.begin(), tokens.end(), options_.page_keys->size(), page_tokens)));
+    fail(Status(
+        Code::kInvalidArgument,
+        fmt::format("upload '{}': tokens [{},{}) are not the {} pages of {} tokens that there are keys of",
+                    options_.txn.text(), tokens.begin(), tokens.end(), options_.page_keys->size(), page_tokens)));
     return true;
   }
   UploadTarget target{options_.tenant, std::nullopt, options_.lease};
@@ -281,7 +282,8 @@ bool Upload::step(TimePoint now, std::vector<Post>& posts) {
       return true;
     }
     if (now >= deadline_) {
-      fail(Status(Code::kDeadline, fmt::format("upload '{}' was still {} at its deadline", options_.txn.text(), state())));
+      fail(Status(Code::kDeadline,
+                  fmt::format("upload '{}' was still {} at its deadline", options_.txn.text(), state())));
       return true;
     }
   }

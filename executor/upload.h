@@ -37,15 +37,15 @@ enum class UploadState { kPinning, kBeginning, kPutting, kCommitting, kDraining,
 
 struct UploadOutcome {
   bool committed = false;
-  bool unknown = false;      // the store never said how it ended
-  bool released = false;     // all pins were given back
-  std::vector<OpId> lost;    // operations that never completed: pages stay pinned
-  Status cause;              // why it was not committed
+  bool unknown = false;    // the store never said how it ended
+  bool released = false;   // all pins were given back
+  std::vector<OpId> lost;  // operations that never completed: pages stay pinned
+  Status cause;            // why it was not committed
   std::optional<uint64_t> sequence;
   std::shared_ptr<const Valid<StoreManifest>> manifest;  // that was published
-  uint64_t bytes = 0;        // put
+  uint64_t bytes = 0;                                    // put
   uint64_t object_count = 0;
-  uint64_t operations = 0;   // puts posted, repeated ones included
+  uint64_t operations = 0;  // puts posted, repeated ones included
 };
 
 class Upload : public Protocol {

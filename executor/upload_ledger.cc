@@ -50,8 +50,7 @@ Result<UploadLedger::Txn*> UploadLedger::open_txn(const TxnId& txn) {
 
 Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const PutStep& step, TimePoint now) {
   TRY(Txn* const open, open_txn(txn));
-  if (open->committing)
-    return Status(Code::kConflict, fmt::format("transaction '{}' is being committed", txn.text()));
+  if (open->committing) return Status(Code::kConflict, fmt::format("transaction '{}' is being committed", txn.text()));
   const uint64_t fragment_bytes = step.steps.total_bytes();
   // An empty fragment would complete an object a second time.
   if (fragment_bytes > step.payload_bytes || (fragment_bytes == 0 && step.payload_bytes > 0))
@@ -68,8 +67,7 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
       (found->second.bytes != step.object_bytes || found->second.payload_bytes != step.payload_bytes))
     return Status(Code::kInvalidArgument,
                   fmt::format("{}: {} bytes with a payload of {} now, {} with {} before", object_text(step.object),
-                              step.object_bytes, step.payload_bytes, found->second.bytes,
-                              found->second.payload_bytes));
+                              step.object_bytes, step.payload_bytes, found->second.bytes, found->second.payload_bytes));
   if (found == open->objects.end()) {
     if (open->objects.size() >= limits_.object_count_max)
       return Status(Code::kInvalidArgument,
@@ -83,8 +81,9 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
   Object& object = found->second;
   open->time = now + open->target.lease;
   if (object.lost)
-    return Status(Code::kUnavailable, fmt::format("{}: its bytes were lost, and the fragment of '{}' is still under way",
-                                                  object_text(step.object), *object.under_way.begin()));
+    return Status(Code::kUnavailable,
+                  fmt::format("{}: its bytes were lost, and the fragment of '{}' is still under way",
+                              object_text(step.object), *object.under_way.begin()));
   // First: a fragment that completed its object has a receipt before the object is stored.
   if (object.under_way.contains(step.writer))
     return Status(Code::kUnavailable,
@@ -168,8 +167,7 @@ void UploadLedger::object_lost(const TxnId& txn, const RegionId& object) {
 
 Status UploadLedger::check_object(const Txn& txn, const StoredObject& wanted) const {
   const auto found = txn.objects.find(wanted.id);
-  if (found == txn.objects.end())
-    return Status(Code::kNotFound, fmt::format("{} was not put", object_text(wanted.id)));
+  if (found == txn.objects.end()) return Status(Code::kNotFound, fmt::format("{} was not put", object_text(wanted.id)));
   const Object& object = found->second;
   if (!object.under_way.empty())
     return Status(Code::kUnavailable, fmt::format("{}: the fragment of '{}' is under way", object_text(wanted.id),
@@ -185,9 +183,9 @@ Status UploadLedger::check_object(const Txn& txn, const StoredObject& wanted) co
     return Status(Code::kInvalidArgument, fmt::format("{} has {} bytes in the publication, {} as stored",
                                                       object_text(wanted.id), wanted.bytes, object.stored->bytes));
   if (object.stored->chunk_bytes != wanted.chunk_bytes || object.stored->chunk_crc32c != wanted.chunk_crc32c)
-    return Status(Code::kInvalidArgument,
-                  fmt::format("{}: the publication's checksums are not those of the bytes as stored",
-                              object_text(wanted.id)));
+    return Status(
+        Code::kInvalidArgument,
+        fmt::format("{}: the publication's checksums are not those of the bytes as stored", object_text(wanted.id)));
   return Status();
 }
 
@@ -212,12 +210,13 @@ Result<TxnState> UploadLedger::start_commit(const TxnId& txn, const Publication&
   if (manifest != nullptr) {
     for (const StoredObject& object : (**manifest)->objects) TRY_STATUS(check(object));
   } else {
-    for (const PageEntry& entry : std::get<std::vector<PageEntry>>(publication.content)) TRY_STATUS(check(entry.object));
+    for (const PageEntry& entry : std::get<std::vector<PageEntry>>(publication.content))
+      TRY_STATUS(check(entry.object));
   }
   for (const auto& [object, state] : known.objects)
     if (!named.contains(object))
-      return Status(Code::kInvalidArgument, fmt::format("{} was put, and the publication has no word of it",
-                                                        object_text(object)));
+      return Status(Code::kInvalidArgument,
+                    fmt::format("{} was put, and the publication has no word of it", object_text(object)));
   known.committing = true;
   return known.state;
 }

@@ -23,10 +23,10 @@
 namespace crossdock {
 
 struct LedgerLimits {
-  size_t open_count_max = 4096;                     // transactions
-  size_t closed_count_max = 65536;                  // committed and aborted ones that are remembered
-  uint64_t object_count_max = uint64_t{1} << 24;    // of one transaction
-  Duration closed_kept = Duration::from_s(3600);    // how long they are remembered
+  size_t open_count_max = 4096;                   // transactions
+  size_t closed_count_max = 65536;                // committed and aborted ones that are remembered
+  uint64_t object_count_max = uint64_t{1} << 24;  // of one transaction
+  Duration closed_kept = Duration::from_s(3600);  // how long they are remembered
 };
 
 class UploadLedger {
@@ -39,9 +39,9 @@ class UploadLedger {
 
   // Whether the fragment may be taken. A receipt: this writer's fragment was taken before, and this was the answer.
   // Empty: take it, then call fragment_taken() or fragment_failed(). kConflict: the transaction is not open.
-  // kUnavailable: the same fragment is under way, or fragments of a lost object are. kInvalidArgument: sizes differ from
-  // those of the object's other fragments, more bytes would be written than the object's payload, none of it, or too
-  // many objects.
+  // kUnavailable: the same fragment is under way, or fragments of a lost object are. kInvalidArgument: sizes differ
+  // from those of the object's other fragments, more bytes would be written than the object's payload, none of it, or
+  // too many objects.
   Result<std::optional<PutReceipt>> admit(const TxnId& txn, const PutStep& step, TimePoint now);
 
   // The fragment's bytes were taken. True: with it the object is complete, and object_stored() has to follow.
@@ -55,8 +55,8 @@ class UploadLedger {
   void object_lost(const TxnId& txn, const RegionId& object);
 
   // kOpen: every object that the publication names is stored and equal in size and checksums, no other was put, and the
-  // snapshot is the one of begin; the transaction is now committing, until committed() or commit_failed(). kCommitted or
-  // kAborted: decided before. kNotFound: an object is missing or incomplete, which is named. kConflict: unknown
+  // snapshot is the one of begin; the transaction is now committing, until committed() or commit_failed(). kCommitted
+  // or kAborted: decided before. kNotFound: an object is missing or incomplete, which is named. kConflict: unknown
   // transaction. kUnavailable: a put or a commit is under way. kInvalidArgument: the publication differs from what was
   // put.
   Result<TxnState> start_commit(const TxnId& txn, const Publication& publication, TimePoint now);

@@ -72,9 +72,9 @@ class WorkList {
   Window window_;
   RetryOptions retry_;
   Rng rng_;
-  size_t next_unit_ = 0;                           // those from here on were never posted
-  std::deque<size_t> again_;                       // to post at once
-  std::set<std::pair<TimePoint, size_t>> later_;   // to post at a time
+  size_t next_unit_ = 0;                          // those from here on were never posted
+  std::deque<size_t> again_;                      // to post at once
+  std::set<std::pair<TimePoint, size_t>> later_;  // to post at a time
   std::map<OpId, size_t> under_way_;
   std::optional<size_t> offered_;
   bool full_ = false;  // the port refused: wait for a completion

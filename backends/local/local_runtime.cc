@@ -51,21 +51,28 @@ Status LocalRuntime::validate(const ParticipantId& participant) {
 Status LocalRuntime::activate(const ParticipantId& participant) {
   const std::lock_guard lock(mutex_);
   TRY(Member* const member, find(Role::kTarget, participant));
-  member->state = State::kActive;
+  if (member->state == State::kActive) return Status();
+  if (member->state != State::kHeld)
+    return Status(Code::kConflict, "target '" + participant.text() + "' is not reserved");
+  let_go(*member, State::kActive);
   return Status();
 }
 
 Status LocalRuntime::release(Role role, const ParticipantId& participant) {
   const std::lock_guard lock(mutex_);
   TRY(Member* const member, find(role, participant));
-  if (member->state != State::kHeld) return Status();
-  for (const RegionKey& key : region_keys(**member->binding))
+  if (member->state == State::kHeld) let_go(*member, State::kReleased);
+  return Status();
+}
+
+// The operation's grants end with it; whoever comes late finds none.
+void LocalRuntime::let_go(Member& member, State state) {
+  for (const RegionKey& key : region_keys(**member.binding))
     if (--users_[key] == 0) {
       users_.erase(key);
-      if (role == Role::kSource) registry_.remove(key);
+      registry_.remove(key);
     }
-  member->state = State::kReleased;
-  return Status();
+  member.state = state;
 }
 
 LocalRuntime::State LocalRuntime::state(Role role, const ParticipantId& participant) const {

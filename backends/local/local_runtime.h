@@ -46,6 +46,7 @@ class LocalRuntime {
   };
 
   Result<Member*> find(Role role, const ParticipantId& participant);
+  void let_go(Member& member, State state);
 
   MemoryRegistry& registry_;
   std::function<Status(const ParticipantId&)> validate_;

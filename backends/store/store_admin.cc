@@ -150,8 +150,7 @@ Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64
     if (info.removed) continue;
     ++report.publications;
     if (info.snapshot) {
-      const Result<Found> found =
-          self.lookup(Lookup{*info.snapshot, LeaseRequest{"verify", Duration::from_s(86400)}});
+      const Result<Found> found = self.lookup(Lookup{*info.snapshot, LeaseRequest{"verify", Duration::from_s(86400)}});
       if (!found.ok()) {
         if (found.status().code() == Code::kNotFound) continue;  // removed or expired meanwhile
         return found.status();
@@ -212,8 +211,8 @@ Result<LayoutCatalog> StoreCore::register_layout(const PageDomain& domain, const
   const std::lock_guard lock(state_->mutex);
   TRY(const LayoutCatalog current, catalog(domain));
   if (current.revision() != expected_revision)
-    return Status(Code::kConflict, fmt::format("the catalog is at revision {}, not {}", current.revision(),
-                                               expected_revision));
+    return Status(Code::kConflict,
+                  fmt::format("the catalog is at revision {}, not {}", current.revision(), expected_revision));
   TRY(LayoutCatalog changed, current.with_layout(layout, expected_revision));
   ByteWriter out;
   out.u64(changed.layouts().size());

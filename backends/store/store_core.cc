@@ -36,9 +36,9 @@ Status check_name(std::string_view what, const std::string& name) {
 }  // namespace
 
 const std::vector<std::string_view> kCrashPoints = {
-    "begin-recorded",    "put-object-written", "commit-before-data", "commit-after-data", "commit-published",
-    "abort-recorded",    "remove-recorded",    "drop-after-data",    "gc-begin",          "gc-orphans-dropped",
-    "recovery-begin",    "recovery-aborted",   "recovery-dropped",
+    "begin-recorded", "put-object-written", "commit-before-data", "commit-after-data", "commit-published",
+    "abort-recorded", "remove-recorded",    "drop-after-data",    "gc-begin",          "gc-orphans-dropped",
+    "recovery-begin", "recovery-aborted",   "recovery-dropped",
 };
 
 StoreCore::State::State(std::unique_ptr<RecordTable> record_table, std::unique_ptr<ChunkTable> chunk_table,
@@ -51,9 +51,9 @@ StoreCore::State::State(std::unique_ptr<RecordTable> record_table, std::unique_p
 
 TimePoint StoreCore::State::now() const {
   if (options.clock) return options.clock();
-  return TimePoint::from_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                std::chrono::system_clock::now().time_since_epoch())
-                                .count());
+  return TimePoint::from_ns(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
 }
 
 bool StoreCore::State::is_leased(uint64_t sequence) const {
@@ -146,8 +146,8 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     return failed(Status(Code::kInvalidArgument, "a time to live is not above zero"));
   const auto* manifest = std::get_if<std::shared_ptr<const Valid<StoreManifest>>>(&publication.content);
   if (manifest != nullptr && digest_of_part((**manifest)->snapshot) != *target.snapshot)
-    return failed(Status(Code::kInvalidArgument, fmt::format("the manifest is of another snapshot than {}",
-                                                             target.snapshot->hex())));
+    return failed(Status(Code::kInvalidArgument,
+                         fmt::format("the manifest is of another snapshot than {}", target.snapshot->hex())));
   UploadData& upload = state.uploads[txn];
 
   // Data first. Nobody else touches the upload's segments: no put is under way, and none is taken any more.
@@ -194,8 +194,9 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     changes.push_back({snapshot_key(*target.snapshot), fmt::format("{}", record.sequence)});
     std::string text = to_json(**manifest);
     if (text.size() > manifest_limits().bytes_max)
-      return failed(Status(Code::kInvalidArgument, fmt::format("the manifest has {} bytes, at most {} can be read again",
-                                                               text.size(), manifest_limits().bytes_max)));
+      return failed(
+          Status(Code::kInvalidArgument, fmt::format("the manifest has {} bytes, at most {} can be read again",
+                                                     text.size(), manifest_limits().bytes_max)));
     changes.push_back({numbered_key(kManifestPrefix, record.sequence), std::move(text)});
   } else {
     for (const PageEntry& entry : std::get<std::vector<PageEntry>>(publication.content)) {
@@ -208,7 +209,8 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
         const Result<PageRecord> page = decode<PageRecord>(key, *known.value());
         if (!page.ok()) return failed(page.status());
         const auto other = state.publications.find(page.value().sequence);
-        if (other != state.publications.end() && state.is_live(other->second, record.created)) continue;  // there already
+        if (other != state.publications.end() && state.is_live(other->second, record.created))
+          continue;  // there already
       }
       objects.page_keys.push_back(key);
       changes.push_back(
@@ -222,8 +224,8 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   closed.state.sequence = record.sequence;
   changes.push_back({txn_key(txn), encode(closed)});
   if (const Status written = state.write(std::move(changes), true); !written.ok())
-    return failed(Status(Code::kOutcomeUnknown, fmt::format("publication {} may have been written: {}",
-                                                            record.sequence, written.message())));
+    return failed(Status(Code::kOutcomeUnknown,
+                         fmt::format("publication {} may have been written: {}", record.sequence, written.message())));
   state.crash_point("commit-published");
   if (record.snapshot) state.snapshots[*record.snapshot] = record.sequence;
   uint64_t& tenant_bytes = state.published_bytes[record.tenant];
@@ -264,8 +266,8 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
   changes.push_back({txn_key(txn), encode(TxnRecord{ended, *target, now()})});
   const Status written = write(std::move(changes), true);
   if (!written.ok())
-    return Status(Code::kOutcomeUnknown, fmt::format("the abort of '{}' may not be recorded: {}", txn.text(),
-                                                     written.message()));
+    return Status(Code::kOutcomeUnknown,
+                  fmt::format("the abort of '{}' may not be recorded: {}", txn.text(), written.message()));
   // Only now: an abort that is repeated has the same to clear away.
   if (upload != uploads.end()) {
     for (const auto& [object, assembly] : upload->second.assemblies) assembly_bytes -= assembly->charged;
@@ -273,7 +275,8 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
   }
   crash_point("abort-recorded");
   // Aborted it is: what cannot be removed now has no name any more, and collect() comes back to it.
-  if (!garbage.empty()) [[maybe_unused]] const Status removed = chunks->remove(garbage);
+  if (!garbage.empty()) [[maybe_unused]]
+    const Status removed = chunks->remove(garbage);
   return ended;
 }
 
@@ -441,8 +444,8 @@ Status StoreCore::remove_publication(uint64_t sequence) {
   const auto found = state.publications.find(sequence);
   if (found == state.publications.end() || found->second.removed) return no_publication(sequence);
   if (!found->second.pins.empty())
-    return Status(Code::kConflict, fmt::format("publication {} is pinned by '{}'", sequence,
-                                               fmt::join(found->second.pins, "', '")));
+    return Status(Code::kConflict,
+                  fmt::format("publication {} is pinned by '{}'", sequence, fmt::join(found->second.pins, "', '")));
   TRY_STATUS(state.mark_removed(found->second));
   state.crash_point("remove-recorded");
   if (state.is_leased(sequence)) return Status();

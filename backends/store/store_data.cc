@@ -47,7 +47,8 @@ Status check_reach(const StepSpan& steps, const RegionId& object) {
 
 std::string chunk_text(const FoundObject& object, uint64_t chunk) {
   const Range bytes = chunk_range(chunk, object.object.chunk_bytes, object.object.bytes);
-  return fmt::format("object '{}' bytes [{},{}) (chunk {})", object.object.id.text(), bytes.begin(), bytes.end(), chunk);
+  return fmt::format("object '{}' bytes [{},{}) (chunk {})", object.object.id.text(), bytes.begin(), bytes.end(),
+                     chunk);
 }
 
 }  // namespace
@@ -81,8 +82,7 @@ Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnI
   {
     const std::lock_guard lock(mutex);
     const auto found = uploads.find(txn);
-    if (found == uploads.end())
-      return Status(Code::kConflict, fmt::format("transaction '{}' was aborted", txn.text()));
+    if (found == uploads.end()) return Status(Code::kConflict, fmt::format("transaction '{}' was aborted", txn.text()));
     UploadData& upload = found->second;
     for (auto& segment : upload.segments)
       if (!segment->finished) {
@@ -102,8 +102,8 @@ Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnI
 // A segment that could not be written takes the objects with it that were written before. Its last status.
 Status StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status) {
   Status last = status;
-  if (last.ok() && (segment->writer->bytes() >= options.segment_bytes_max ||
-                    segment->object_count == kObjectsPerSegment)) {
+  if (last.ok() &&
+      (segment->writer->bytes() >= options.segment_bytes_max || segment->object_count == kObjectsPerSegment)) {
     last = segment->writer->finish();
     segment->finished = true;
   }
@@ -204,9 +204,9 @@ Result<StoredObject> StoreCore::State::write_assembled(const TxnId& txn, const P
 Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const MemoryRegistry& memory) {
   State& state = *state_;
   if (step.object_bytes > uint64_t{UINT32_MAX} * state.options.chunk_bytes)
-    return Status(Code::kInvalidArgument, fmt::format("object '{}' has {} bytes, at most {} can be stored",
-                                                      step.object.text(), step.object_bytes,
-                                                      uint64_t{UINT32_MAX} * state.options.chunk_bytes));
+    return Status(Code::kInvalidArgument,
+                  fmt::format("object '{}' has {} bytes, at most {} can be stored", step.object.text(),
+                              step.object_bytes, uint64_t{UINT32_MAX} * state.options.chunk_bytes));
   TRY_STATUS(check_reach(step.steps, step.object));
   const bool is_whole = step.steps.total_bytes() == step.payload_bytes;
   std::shared_ptr<Assembly> assembly;
@@ -224,10 +224,10 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
       const uint64_t others = state.tenant_bytes(tenant) - step.object_bytes;
       state.ledger.fragment_failed(txn, step);
       state.ledger.object_lost(txn, step.object);
-      return Status(Code::kQuota, fmt::format("object '{}': {} bytes more than the {} that tenant '{}' has would pass "
-                                              "its quota of {}",
-                                              step.object.text(), step.object_bytes, others, tenant,
-                                              state.options.quota_bytes));
+      return Status(Code::kQuota,
+                    fmt::format("object '{}': {} bytes more than the {} that tenant '{}' has would pass "
+                                "its quota of {}",
+                                step.object.text(), step.object_bytes, others, tenant, state.options.quota_bytes));
     }
     if (!is_whole) {
       std::shared_ptr<Assembly>& known = upload.assemblies[step.object];
@@ -241,8 +241,8 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
         }
         if (state.assembly_bytes > state.options.assembly_bytes - step.object_bytes) {
           upload.assemblies.erase(step.object);
-          return refuse(Status(Code::kUnavailable, fmt::format("objects of {} bytes wait for other writers",
-                                                               state.assembly_bytes)));
+          return refuse(Status(Code::kUnavailable,
+                               fmt::format("objects of {} bytes wait for other writers", state.assembly_bytes)));
         }
         known = std::make_shared<Assembly>();
         known->charged = step.object_bytes;
@@ -294,8 +294,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
 Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const uint64_t> chunk_list,
                                      const UseChunk& use, GetReport& report) const {
   const StoredObject& stored = object.object;
-  const uint64_t at_once =
-      std::clamp<uint64_t>(staging.bytes_max() / stored.chunk_bytes / 2, 1, kChunksAtOnce);
+  const uint64_t at_once = std::clamp<uint64_t>(staging.bytes_max() / stored.chunk_bytes / 2, 1, kChunksAtOnce);
   while (!chunk_list.empty()) {
     const std::span<const uint64_t> batch = chunk_list.first(std::min<size_t>(at_once, chunk_list.size()));
     chunk_list = chunk_list.subspan(batch.size());
@@ -321,11 +320,11 @@ Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const 
       report.bytes_read += bytes.size();
       ++report.chunks_read;
       if (bytes.size() != length)
-        return Status(Code::kDataLoss, fmt::format("{}: {} bytes are stored, not {}", chunk_text(object, chunk),
-                                                   bytes.size(), length));
+        return Status(Code::kDataLoss,
+                      fmt::format("{}: {} bytes are stored, not {}", chunk_text(object, chunk), bytes.size(), length));
       if (const uint32_t sum = crc32c(bytes); sum != expected)
-        return Status(Code::kDataLoss, fmt::format("{} has CRC-32C {:08x}, not {:08x}", chunk_text(object, chunk), sum,
-                                                   expected));
+        return Status(Code::kDataLoss,
+                      fmt::format("{} has CRC-32C {:08x}, not {:08x}", chunk_text(object, chunk), sum, expected));
       use(chunk, bytes);
       taken_ok = true;
       return Status();
@@ -384,8 +383,7 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
       object, chunk_list,
       [&](uint64_t chunk, std::span<const std::byte> bytes) {
         const Range range = chunk_range(chunk, chunk_bytes, object.object.bytes).intersect(within);
-        const std::span<const std::byte> window =
-            bytes.subspan(range.begin() - chunk * chunk_bytes, range.size());
+        const std::span<const std::byte> window = bytes.subspan(range.begin() - chunk * chunk_bytes, range.size());
         for (const CopyStep& each : steps)
           report.bytes += copy_step_within(each, StepEnd::kSource, range, window, targets[each.target_region].bytes());
       },

@@ -37,6 +37,7 @@ TEST_F(CliReplay, TellsTheStatesOfARunAndThatItIsTheSame) {
   EXPECT_EQ(output_of({"replay", "upload.jsonl"}),
             "upload.jsonl: upload, 11 rounds, 10 posts, 10 completions\n"
             "           0.000000000 s  pinning\n"
+            "           0.000000000 s  beginning\n"
             "           0.000000000 s  putting\n"
             "           0.000000000 s  committing\n"
             "           0.000000000 s  releasing\n"

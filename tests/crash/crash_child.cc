@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,7 @@ class Killer {
 };
 
 int work(const std::vector<std::string>& arguments) {
-  Killer killer(std::span(arguments).subspan(5));
+  Killer killer(std::span<const std::string>(arguments).subspan(5));
   WorkloadOptions options;
   options.tables.directory = arguments[0];
   options.seed = number(arguments[1]);
@@ -72,7 +73,7 @@ int work(const std::vector<std::string>& arguments) {
 }
 
 int recover(const std::vector<std::string>& arguments) {
-  Killer killer(std::span(arguments).subspan(2));
+  Killer killer(std::span<const std::string>(arguments).subspan(2));
   StoreOptions options = small_options();
   const TimePoint now = begin_of_run(static_cast<uint32_t>(number(arguments[1]))) + kShortIsOver;
   options.clock = [now] { return now; };

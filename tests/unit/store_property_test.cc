@@ -211,6 +211,7 @@ RC_GTEST_PROP(StoreProperty, WhatWasUploadedFromAnyPlacementIsRestoredIntoAnyOth
   restore_options.target = std::make_shared<const Valid<PlacementManifest>>(target_placement);
   restore_options.participants = target.participants();
   restore_options.what = digest(snapshot);
+  restore_options.lease.holder = "restorer";
   restore_options.limits.get_bytes_max = option_choices.between(1, 200);
   Restore restore(restore_options);
   Memory expected = target.memory;
