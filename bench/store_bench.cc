@@ -262,9 +262,9 @@ struct RangedCase {
 };
 
 void measure_ranged(const Settings& settings) {
-  const RangedCase cases[] = {{8, 2, "t0", 2048, ObjectOrder::kPlhd}, {8, 2, "t0", 2048, ObjectOrder::kHpld},
-                              {8, 2, "t0", 2000, ObjectOrder::kPlhd}, {8, 16, "t0", 2048, ObjectOrder::kPlhd},
-                              {2, 8, "t1", 2048, ObjectOrder::kPlhd}, {2, 8, "t1", 2048, ObjectOrder::kHpld}};
+  const RangedCase cases[] = {{8, 2, "p0-t0", 2048, ObjectOrder::kPlhd}, {8, 2, "p0-t0", 2048, ObjectOrder::kHpld},
+                              {8, 2, "p0-t0", 2000, ObjectOrder::kPlhd}, {8, 16, "p0-t0", 2048, ObjectOrder::kPlhd},
+                              {2, 8, "p0-t1", 2048, ObjectOrder::kPlhd}, {2, 8, "p0-t1", 2048, ObjectOrder::kHpld}};
   fmt::print("\nranged restore,tokens,order,bytes needed,bytes read,read / needed\n");
   for (const RangedCase& each : cases) {
     const ScratchFolder folder(settings.folder, "ranged");

@@ -38,7 +38,7 @@ class InterruptsHeld {
 
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
-    spdlog::logger made("crossdock", std::make_shared<spdlog::sinks::stderr_sink_st>());
+    spdlog::logger made("crossdock", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made.set_pattern("crossdock: %v");
     made.set_level(spdlog::level::warn);
     return made;
@@ -102,9 +102,17 @@ void encode_faults(JsonWriter& out, const Faults& faults, bool with_document) {
   out.end_array();
 }
 
-void set_verbose(bool verbose) { logger().set_level(verbose ? spdlog::level::info : spdlog::level::warn); }
+void set_verbosity(size_t level) {
+  logger().set_level(level == 0 ? spdlog::level::warn : level == 1 ? spdlog::level::info : spdlog::level::debug);
+}
+
+bool logs_info() { return logger().should_log(spdlog::level::info); }
+
+bool logs_debug() { return logger().should_log(spdlog::level::debug); }
 
 void log_info(std::string_view message) { logger().info("{}", printable(message)); }
+
+void log_debug(std::string_view message) { logger().debug("{}", printable(message)); }
 
 Result<LoadedDocument> load_document(const std::string& path) {
   const JsonLimits limits;

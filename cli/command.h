@@ -65,9 +65,13 @@ std::string fault_lines(const std::string& path, const Faults& faults);
 // document.
 void encode_faults(JsonWriter& out, const Faults& faults, bool with_document);
 
-// Log lines of the program's own doings (times, sizes) go to standard error when asked for with --verbose.
-void set_verbose(bool verbose);
+// Log lines of the program's own doings go to standard error when asked for: with --verbose times, sizes and states of
+// protocols, given twice each of their operations too. Thread-safe.
+void set_verbosity(size_t level);
+bool logs_info();
+bool logs_debug();
 void log_info(std::string_view message);
+void log_debug(std::string_view message);
 
 struct LoadedDocument {
   std::string path;

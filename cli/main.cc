@@ -67,12 +67,14 @@ int main(int argc, char** argv) {
   CLI::App app("Describes LLM inference state (KV cache), and plans how it moves between parallel layouts and stores.",
                "crossdock");
   Outcome outcome;
-  bool verbose = false;
+  size_t verbosity = 0;
   app.set_version_flag("--version", std::string("crossdock ") + kVersion);
-  app.add_flag("-v,--verbose", verbose, "Say on standard error what is done and how long it takes");
+  app.add_flag(
+      "-v,--verbose", [&verbosity](int64_t count) { verbosity = static_cast<size_t>(count); },
+      "Say on standard error what is done and how long it takes; twice: each operation too");
   app.footer(kFooter);
   app.require_subcommand(0, 1);
-  app.parse_complete_callback([&] { set_verbose(verbose); });
+  app.parse_complete_callback([&] { set_verbosity(verbosity); });
   add_schema_command(app, outcome);
   add_placement_command(app, outcome);
   add_validate_command(app, outcome);

@@ -29,6 +29,7 @@ std::function<void(std::string_view)> RecordingFolder::sink(const std::string& n
 
 std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::string& name,
                                                                     const LocalTransferRequest& request) {
+  if (directory_.empty()) return nullptr;
   CoordinatorOptions coordinator = request.coordinator;
   const auto peers = [](Role role, const std::vector<BindingPointer>& bindings) {
     std::vector<PeerAddress> addresses;
@@ -52,10 +53,12 @@ std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::s
 }
 
 std::unique_ptr<ProtocolObserver> RecordingFolder::observe(const UploadOptions& options) {
+  if (directory_.empty()) return nullptr;
   return std::make_unique<Recorder>(sink("upload"), options);
 }
 
 std::unique_ptr<ProtocolObserver> RecordingFolder::observe(const RestoreOptions& options) {
+  if (directory_.empty()) return nullptr;
   return std::make_unique<Recorder>(sink("restore"), options);
 }
 

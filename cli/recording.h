@@ -20,7 +20,8 @@ class RecordingFolder {
   explicit RecordingFolder(std::string directory) : directory_(std::move(directory)) {}
 
   Status make();
-  // Of one protocol of a transfer, by its name: "coordinator", "source p0-t0", "target p0-t0".
+  // Of one protocol of a transfer, by its name: "coordinator", "source p0-t0", "target p0-t0". Null when nothing is
+  // recorded.
   std::unique_ptr<ProtocolObserver> observe_transfer(const std::string& name, const LocalTransferRequest& request);
   std::unique_ptr<ProtocolObserver> observe(const UploadOptions& options);
   std::unique_ptr<ProtocolObserver> observe(const RestoreOptions& options);

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/local_side.h"
+#include "cli/log_observer.h"
 #include "cli/model_source.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -221,8 +222,7 @@ int run(const Options& options) {
   LocalHooks hooks;
   hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
   hooks.interrupted = &interrupt.is_set();
-  if (!options.record_dir.empty())
-    hooks.observe = [&](const std::string& name) { return recordings.observe_transfer(name, request); };
+  hooks.observe = [&](const std::string& name) { return logged(name, recordings.observe_transfer(name, request)); };
   const LocalTransferReport report = run_local_transfer(request, runtime, registry, hooks);
   progress.finish();
   if (const Status written = recordings.finish(); !written.ok()) return fail(kFailed, written.message());

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/log_observer.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
@@ -71,8 +72,7 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
   LocalHooks hooks;
   hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
   hooks.interrupted = &interrupt.is_set();
-  if (!settings.record_dir.empty())
-    hooks.observe = [&](const std::string&) { return recordings.observe(options); };
+  hooks.observe = [&](const std::string& name) { return logged(name, recordings.observe(options)); };
   Restore restore(options);
   const TimePoint begin = steady_now();
   const RestoreOutcome outcome = run_local_restore(restore, store, runtime, registry, threads, hooks);

@@ -9,6 +9,7 @@
 #include "backends/local/local_transfer.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/log_observer.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
@@ -80,8 +81,7 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
   LocalHooks hooks;
   hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
   hooks.interrupted = &interrupt.is_set();
-  if (!settings.record_dir.empty())
-    hooks.observe = [&](const std::string&) { return recordings.observe(options); };
+  hooks.observe = [&](const std::string& name) { return logged(name, recordings.observe(options)); };
   Upload upload(options);
   const TimePoint begin = steady_now();
   report.outcome = run_local_upload(upload, store, runtime, registry, threads_of(settings), hooks);

@@ -167,9 +167,8 @@ class EndAxes {
     const uint64_t last = std::min(axis(k).extent, div_round_up(within.end() - at, stride(k)));
     return Range::make(first, last).value_or(Range());
   }
-  // The indices of the last axis whose piece lies in `within` as a whole.
-  Range whole(uint64_t at, Range within) const {
-    const size_t k = count_ - 1;
+  // The indices of axis k for which all that lies inside it is in `within`.
+  Range whole(size_t k, uint64_t at, Range within) const {
     if (within.end() < reaches_[k] || at > within.end() - reaches_[k]) return Range();
     const uint64_t room = within.end() - reaches_[k] - at;
     const uint64_t before = within.begin() - std::min(at, within.begin());
@@ -177,6 +176,7 @@ class EndAxes {
     const uint64_t last = std::min(axis(k).extent, room / stride(k) + 1);
     return Range::make(div_round_up(before, stride(k)), last).value_or(Range());
   }
+  size_t count() const { return count_; }
 
  private:
   uint64_t CopyAxis::*stride_;
@@ -188,18 +188,32 @@ class EndAxes {
 class WindowCopy {
  public:
   WindowCopy(const CopyStep& step, StepEnd end, Range within, std::span<const std::byte> source,
-             std::span<std::byte> target)
-      : end_(end), axes_(step, end), within_(within), bytes_(step.bytes), source_(source), target_(target) {}
+             std::span<std::byte> target, CopyStores stores)
+      : end_(end),
+        axes_(step, end),
+        within_(within),
+        bytes_(step.bytes),
+        source_(source),
+        target_(target),
+        stores_(stores) {}
 
   // What lies inside axis k, with all indices outside of it fixed. Returns the bytes copied.
   uint64_t copy(size_t k, uint64_t source_at, uint64_t target_at) const {
-    if (axes_.is_last(k))
-      return copy_last(axes_.axis(k), axes_.near(k, here(source_at, target_at), within_), source_at, target_at);
     const CopyAxis& axis = axes_.axis(k);
     const Range near = axes_.near(k, here(source_at, target_at), within_);
+    const Range whole = axes_.whole(k, here(source_at, target_at), within_);
     uint64_t copied = 0;
-    for (uint64_t i = near.begin(); i < near.end(); ++i)
-      copied += copy(k + 1, source_at + i * axis.source_stride_bytes, target_at + i * axis.target_stride_bytes);
+    for (uint64_t i = near.begin(); i < near.end();) {
+      const uint64_t from = source_at + i * axis.source_stride_bytes;
+      const uint64_t to = target_at + i * axis.target_stride_bytes;
+      if (whole.contains(i)) {
+        copied += copy_whole(k, whole.end() - i, from, to);
+        i = whole.end();
+      } else {
+        copied += axes_.is_last(k) ? copy_part(from, to) : copy(k + 1, from, to);
+        ++i;
+      }
+    }
     return copied;
   }
 
@@ -214,27 +228,34 @@ class WindowCopy {
     return target_.data() + (end_ == StepEnd::kTarget ? at - within_.begin() : at);
   }
 
-  uint64_t copy_last(const CopyAxis& axis, Range near, uint64_t source_at, uint64_t target_at) const {
-    const Range whole = axes_.whole(here(source_at, target_at), within_);
-    uint64_t copied = 0;
-    for (uint64_t i = near.begin(); i < near.end();) {
-      const uint64_t from = source_at + i * axis.source_stride_bytes;
-      const uint64_t to = target_at + i * axis.target_stride_bytes;
-      if (whole.contains(i)) {
-        const Rows rows = {whole.size(), bytes_, axis.source_stride_bytes, axis.target_stride_bytes};
-        copy_rows(rows, source(from), target(to), CopyStores::kCached);
-        copied += rows.count * rows.bytes;
-        i = whole.end();
-      } else {
-        const uint64_t begin = here(from, to);
-        const Range part = within_.intersect(Range(begin, begin + bytes_));
-        const uint64_t skipped = part.begin() - begin;
-        std::memcpy(target(to + skipped), source(from + skipped), part.size());
-        copied += part.size();
-        ++i;
-      }
+  // `count` indices of axis k with all that lies inside, none of it cut. The window is small and in the cache, the
+  // other end is neither: so that one is walked through as it lies.
+  uint64_t copy_whole(size_t k, uint64_t count, uint64_t source_at, uint64_t target_at) const {
+    const auto other_stride =
+        end_ == StepEnd::kSource ? &CopyAxis::target_stride_bytes : &CopyAxis::source_stride_bytes;
+    std::array<CopyAxis, CopyStep::kAxisCountMax> sorted;
+    size_t sorted_count = 0;
+    uint64_t copied = bytes_;
+    for (size_t j = k; j < axes_.count(); ++j) {
+      CopyAxis axis = axes_.axis(j);
+      if (j == k) axis.extent = count;
+      copied *= axis.extent;
+      size_t place = sorted_count++;
+      for (; place > 0 && sorted[place - 1].*other_stride < axis.*other_stride; --place)
+        sorted[place] = sorted[place - 1];
+      sorted[place] = axis;
     }
+    copy_axes(Axes(sorted).first(sorted_count), bytes_, source(source_at), target(target_at), stores_);
     return copied;
+  }
+
+  // The part of one piece that is in the window.
+  uint64_t copy_part(uint64_t source_at, uint64_t target_at) const {
+    const uint64_t begin = here(source_at, target_at);
+    const Range part = within_.intersect(Range(begin, begin + bytes_));
+    const uint64_t skipped = part.begin() - begin;
+    std::memcpy(target(target_at + skipped), source(source_at + skipped), part.size());
+    return part.size();
   }
 
   StepEnd end_;
@@ -243,6 +264,7 @@ class WindowCopy {
   uint64_t bytes_;
   std::span<const std::byte> source_;
   std::span<std::byte> target_;
+  CopyStores stores_;
 };
 
 bool any_within(const EndAxes& axes, size_t k, uint64_t at, Range within) {
@@ -282,12 +304,15 @@ void copy_step(const CopyStep& step, std::span<const std::byte> source, std::spa
 }
 
 uint64_t copy_step_within(const CopyStep& step, StepEnd end, Range within, std::span<const std::byte> source,
-                          std::span<std::byte> target) {
+                          std::span<std::byte> target, CopyStores stores) {
   const bool source_clipped = end == StepEnd::kSource;
   CHECK((source_clipped ? source.size() : target.size()) == within.size());
   CHECK(fits(step, source_clipped ? UINT64_MAX : source.size(), source_clipped ? target.size() : UINT64_MAX));
   if (within.empty()) return 0;
-  return WindowCopy(step, end, within, source, target).copy(0, step.source_offset, step.target_offset);
+  const uint64_t copied =
+      WindowCopy(step, end, within, source, target, stores).copy(0, step.source_offset, step.target_offset);
+  if (stores == CopyStores::kStreaming) order_streamed();
+  return copied;
 }
 
 bool touches(const CopyStep& step, StepEnd end, Range within) {

@@ -40,7 +40,7 @@ void copy_step(const CopyStep& step, std::span<const std::byte> source, std::spa
 // Costs as much as there are pieces in `within`, however many lie outside, if at that end no axis reaches beyond the
 // stride of a longer one; otherwise it may look once at each index of the longer one too.
 uint64_t copy_step_within(const CopyStep& step, StepEnd end, Range within, std::span<const std::byte> source,
-                          std::span<std::byte> target);
+                          std::span<std::byte> target, CopyStores stores = CopyStores::kCached);
 
 // Whether any byte of the step lies within `within` at that end. The step fits() ends of 2^64 - 1 bytes.
 bool touches(const CopyStep& step, StepEnd end, Range within);

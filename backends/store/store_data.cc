@@ -14,6 +14,9 @@ namespace crossdock {
 namespace {
 
 constexpr size_t kChunksAtOnce = 16;  // that one get reads before it hands them out
+// A get knows its own part only; a restore of many is taken for granted, so that what it writes does not stay in the
+// cache.
+constexpr uint64_t kRestoredBytes = kStreamingTotalBytesMin;
 
 // The bytes of chunk `chunk` of an object.
 Range chunk_range(uint64_t chunk, uint64_t chunk_bytes, uint64_t object_bytes) {
@@ -385,7 +388,8 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
         const Range range = chunk_range(chunk, chunk_bytes, object.object.bytes).intersect(within);
         const std::span<const std::byte> window = bytes.subspan(range.begin() - chunk * chunk_bytes, range.size());
         for (const CopyStep& each : steps)
-          report.bytes += copy_step_within(each, StepEnd::kSource, range, window, targets[each.target_region].bytes());
+          report.bytes += copy_step_within(each, StepEnd::kSource, range, window, targets[each.target_region].bytes(),
+                                           choose_stores(each.bytes, kRestoredBytes));
       },
       report);
   if (read.ok()) return report;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <string>
@@ -49,6 +50,31 @@ void expect_equal(const std::string& what, uint64_t actual, uint64_t expected, F
   if (actual != expected) findings.push_back(fmt::format("I4: {} is {}, not {}", what, actual, expected));
 }
 
+// How the store refuses an object of so many bytes, of which it is given one: it is not written in any case.
+Code refusal_of(StoreCore& core, const std::string& tenant, uint64_t bytes, Findings& findings) {
+  static std::atomic<uint64_t> count = 0;
+  const TxnId txn(fmt::format("audit-{}", ++count));
+  if (!core.begin(txn, UploadTarget{tenant, std::nullopt, kShortLease}).ok()) findings.push_back("no upload begins");
+  auto work = std::make_shared<CopyWork>();
+  CopyStep step;
+  step.bytes = 1;
+  work->steps.push_back(step);
+  work->source_regions = {RegionKey{InstanceId("test"), RegionId("none"), std::nullopt, 0}};
+  const PutStep put{RegionId("audit"), bytes, bytes, "writer", StepSpan(work)};
+  const Code code = core.put(txn, put, MemoryRegistry()).status().code();
+  if (!core.abort(txn).ok()) findings.push_back("no upload is aborted");
+  return code;
+}
+
+// The bytes that the store counts for a tenant: one byte more than its quota leaves is refused for that reason, and one
+// less is not.
+void audit_quota(StoreCore& core, const std::string& tenant, uint64_t bytes, Findings& findings) {
+  const Code more = refusal_of(core, tenant, kQuotaBytes - bytes + 1, findings);
+  const Code fits = refusal_of(core, tenant, kQuotaBytes - bytes, findings);
+  if (more != Code::kQuota || fits != Code::kInvalidArgument)
+    findings.push_back(fmt::format("I4: tenant '{}' has {} bytes, and the store counts others", tenant, bytes));
+}
+
 }  // namespace
 
 void audit(const OpenStore& store, AuditTime time, Findings& findings) {
@@ -60,6 +86,8 @@ void audit(const OpenStore& store, AuditTime time, Findings& findings) {
   std::set<std::string> manifests;
   std::set<std::string> object_lists;
   Texts snapshots;
+  std::map<std::string, uint64_t> tenants;
+  for (uint32_t thread = 0; thread < kThreadsMax; ++thread) tenants[tenant_of(thread)] = 0;
   std::map<uint64_t, PublicationRecord> publications;
   for (PublicationRecord& record : decoded<PublicationRecord>(records, kPublicationPrefix, findings)) {
     for (const uint64_t segment : record.segments) {
@@ -68,6 +96,7 @@ void audit(const OpenStore& store, AuditTime time, Findings& findings) {
     }
     object_lists.insert(numbered_key(kObjectsPrefix, record.sequence));
     if (record.snapshot) manifests.insert(numbered_key(kManifestPrefix, record.sequence));
+    tenants[record.tenant] += record.bytes;
     if (record.removed) {
       ++counted.removed;
       counted.removed_bytes += record.bytes;
@@ -121,37 +150,11 @@ void audit(const OpenStore& store, AuditTime time, Findings& findings) {
   expect_equal("leases", stats.value().leases, counted.leases, findings);
   expect_equal("pins", stats.value().pins, counted.pins, findings);
   expect_equal("segments", stats.value().segments, counted.segments, findings);
+  for (const auto& [tenant, bytes] : tenants) audit_quota(*store.core, tenant, bytes, findings);
   if (!is_the_end) return;
   expect_equal("removed, when all is over,", counted.removed, 0, findings);
   expect_equal("open_transactions, when all is over,", counted.open_transactions, 0, findings);
   expect_equal("leases, when all is over,", counted.leases, 0, findings);
-}
-
-void audit_quota(const RocksDbOptions& tables, TimePoint now, Findings& findings) {
-  constexpr uint64_t kLeft = 700;
-  StoreOptions options = small_options();
-  options.clock = [now] { return now; };
-  std::map<std::string, uint64_t> tenants;
-  {
-    const Result<OpenStore> store = open_store(tables, options);
-    if (!store.ok()) return findings.push_back("quota: " + store.status().message());
-    for (const PublicationInfo& info : store.value().core->list().value()) tenants[info.tenant] += info.bytes;
-  }
-  for (const auto& [tenant, bytes] : tenants) {
-    options.quota_bytes = bytes + kLeft;
-    const Result<OpenStore> store = open_store(tables, options);
-    if (!store.ok()) return findings.push_back("quota: " + store.status().message());
-    MemoryRegistry memory;
-    StoreCore& core = *store.value().core;
-    const TxnId txn("quota of " + tenant);
-    if (!core.begin(txn, UploadTarget{tenant, std::nullopt, kShortLease}).ok()) findings.push_back("quota: no upload");
-    const Status more = put_object(core, memory, txn, {"more", kLeft + 1, Range(), 1}, 0).status();
-    const Status fits = put_object(core, memory, txn, {"fits", kLeft, Range(), 1}, 0).status();
-    if (more.code() != Code::kQuota || !fits.ok())
-      findings.push_back(fmt::format("I4: tenant '{}' has {} bytes, but {} more are '{}' and {} more '{}'", tenant,
-                                     bytes, kLeft + 1, more.message(), kLeft, fits.message()));
-    if (!core.abort(txn).ok()) findings.push_back("quota: no abort");
-  }
 }
 
 }  // namespace crossdock::testing

@@ -15,8 +15,4 @@ enum class AuditTime {
 // what the store counts is what there is.
 void audit(const OpenStore& store, AuditTime time, Findings& findings);
 
-// Whether the bytes that the store counts for each tenant are those of its publications: one byte more than the quota
-// leaves is refused, that many are not. Opens the store anew.
-void audit_quota(const RocksDbOptions& tables, TimePoint now, Findings& findings);
-
 }  // namespace crossdock::testing

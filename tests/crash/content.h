@@ -14,6 +14,7 @@ namespace crossdock::testing {
 using Content = std::vector<std::byte>;
 
 // Each thread of a workload has names of its own, so what happened to a name happened in the order of one thread.
+inline constexpr uint32_t kThreadsMax = 4;
 inline constexpr uint32_t kSnapshotsPerThread = 4;
 inline constexpr uint32_t kPagesPerThread = 6;
 

@@ -63,6 +63,7 @@ StoreOptions small_options() {
   StoreOptions options;
   options.chunk_bytes = kChunkBytes;
   options.segment_bytes_max = 25'000;  // a snapshot has two segments or three
+  options.quota_bytes = kQuotaBytes;
   options.ledger.closed_kept = Duration::from_s(50'000);
   return options;
 }

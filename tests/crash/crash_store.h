@@ -12,6 +12,7 @@
 namespace crossdock::testing {
 
 inline constexpr uint32_t kChunkBytes = 4096;
+inline constexpr uint64_t kQuotaBytes = uint64_t{1} << 40;
 inline constexpr Duration kExpiry = Duration::from_s(10);
 inline constexpr Duration kShortLease = Duration::from_s(10);
 inline constexpr Duration kLongLease = Duration::from_s(30'000);

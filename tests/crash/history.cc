@@ -99,12 +99,6 @@ bool History::check(const std::vector<Event>& events, const std::string& what) {
   return report(findings, events, what);
 }
 
-bool History::check_quota() {
-  Findings findings;
-  audit_quota(tables_, begin_of_run(run_), findings);
-  return report(findings, {}, "quota");
-}
-
 bool History::report(const Findings& findings, const std::vector<Event>& events, const std::string& what) const {
   if (!findings.empty()) {
     std::string text = fmt::format("seed {} run {} {}:\n", seed_, run_, what);

@@ -56,7 +56,6 @@ class History {
   // Opens the store after a run that told of `events`, and checks everything; then the next run may begin. False, with
   // the replay line, when a test has failed.
   bool check(const std::vector<Event>& events, const std::string& what);
-  bool check_quota();
 
  private:
   bool report(const Findings& findings, const std::vector<Event>& events, const std::string& what) const;

@@ -434,6 +434,64 @@ TEST(StoreCore, PutsAndGetsTogetherKeepToTheStagingMemory) {
   EXPECT_EQ(stats.page_publications, 120u);
 }
 
+// A commit whose records were written although the store was told that they were not.
+struct UnknownCommit {
+  UnknownCommit() {
+    EXPECT_TRUE(store.open().ok());
+    EXPECT_TRUE(store.core().begin(txn, UploadTarget{"team-a", std::nullopt, Duration::from_s(60)}).ok());
+    publication.content = std::vector<PageEntry>{PageEntry{numbered_page(1), put(1)}};
+    store.tables.fail({.kind = "write", .happens = true});
+    EXPECT_EQ(store.core().commit(txn, publication).status().code(), Code::kOutcomeUnknown);
+    store.tables.heal();
+  }
+  StoredObject put(uint64_t number) {
+    return store.put(txn, fmt::format("page{}", number), page_bytes(number), Range(9, 17)).value();
+  }
+  std::vector<PageObjectKey> found() { return store.look_up({numbered_page(1), numbered_page(2)}).value().pages; }
+
+  SmallStore store;
+  TxnId txn{"a"};
+  Publication publication;
+};
+
+TEST(StoreCore, APageCommitThatIsRepeatedBecauseItsOutcomeWasUnknownOwnsItsPages) {
+  UnknownCommit unknown;
+  const TxnState state = unknown.store.core().commit(unknown.txn, unknown.publication).value();
+  ASSERT_EQ(state.phase, TxnPhase::kCommitted);
+  EXPECT_EQ(unknown.found(), std::vector<PageObjectKey>{numbered_page(1)});
+  ASSERT_TRUE(unknown.store.core().remove_publication(*state.sequence).ok());
+  EXPECT_TRUE(unknown.found().empty());
+  ASSERT_TRUE(publish_pages(unknown.store, "b", {1}).ok());
+  EXPECT_EQ(unknown.found(), std::vector<PageObjectKey>{numbered_page(1)}) << "its record is not in the way";
+}
+
+TEST(StoreCore, ObjectsThatArePutAfterACommitFailedArePublishedWithTheirBytes) {
+  UnknownCommit unknown;
+  auto& entries = std::get<std::vector<PageEntry>>(unknown.publication.content);
+  entries.push_back(PageEntry{numbered_page(2), unknown.put(2)});
+  ASSERT_EQ(unknown.store.core().commit(unknown.txn, unknown.publication).value().phase, TxnPhase::kCommitted);
+  EXPECT_EQ(unknown.found().size(), 2u);
+  EXPECT_TRUE(unknown.store.core().verify({}).value().damaged.empty());
+}
+
+TEST(StoreCore, AnAbortThatCouldNotBeRecordedIsRepeatedUntilNothingIsLeft) {
+  for (const bool by_collection : {false, true}) {
+    UnknownCommit unknown;
+    unknown.store.tables.fail({.kind = "write"});
+    EXPECT_EQ(unknown.store.core().abort(unknown.txn).status().code(), Code::kOutcomeUnknown);
+    unknown.store.tables.heal();
+    if (by_collection) {
+      ASSERT_TRUE(unknown.store.core().gc().ok());
+    } else {
+      ASSERT_EQ(unknown.store.core().abort(unknown.txn).value().phase, TxnPhase::kAborted);
+    }
+    ASSERT_TRUE(unknown.store.open().ok());
+    EXPECT_TRUE(unknown.found().empty()) << "I2: after a restart it would be visible";
+    collect_after(unknown.store, Duration::from_s(100));
+    expect_nothing_leaks(unknown.store, 0);
+  }
+}
+
 // A day in the life of a store; each step's outcome may be an error.
 struct Day {
   SmallStore& store;
