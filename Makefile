@@ -32,25 +32,25 @@ asan: packages-build packages-check ## Every test under AddressSanitizer and UBS
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan
 
-tsan: packages-build packages-check ## Every test under ThreadSanitizer (clang)
+tsan: packages-build packages-check ## Every test with threads under ThreadSanitizer (clang)
 	@$(call configure,tsan,)
-	@cmake --build --preset tsan -j $(JOBS)
-	@ctest --preset tsan
+	@cmake --build --preset tsan -j $(JOBS) --target threaded_tests
+	@ctest --preset tsan -L threads
 
 fuzz: packages-build packages-check ## Each fuzz target for FUZZ_SECONDS
 	@$(call configure,fuzz,-DCROSSDOCK_FUZZ_SECONDS=$(FUZZ_SECONDS))
 	@cmake --build --preset fuzz -j $(JOBS)
 	@ctest --preset fuzz
 
-coverage: packages-build packages-dev ## Line coverage of base/, model/ and planner/
+coverage: packages-build packages-dev ## Line coverage of the libraries
 	@$(call configure,coverage,)
 	@cmake --build --preset coverage -j $(JOBS)
 	@find build/coverage -name '*.gcda' -delete
 	@ctest --preset coverage
-	@gcovr --root . --filter base/ --filter model/ --filter planner/ build/coverage
+	@gcovr --root . --filter base/ --filter model/ --filter planner/ --filter executor/ --filter backends/ build/coverage
 
-tidy: build packages-dev ## clang-tidy over base/, model/ and planner/
-	@git ls-files 'base/*.cc' 'model/*.cc' 'planner/*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-14 --quiet -p build/release --extra-arg=-Wno-unknown-warning-option
+tidy: build packages-dev ## clang-tidy over the libraries
+	@git ls-files 'base/*.cc' 'model/*.cc' 'planner/*.cc' 'executor/*.cc' 'backends/*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-14 --quiet -p build/release --extra-arg=-Wno-unknown-warning-option
 
 format: packages-dev ## Format the sources
 	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i

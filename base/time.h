@@ -49,6 +49,13 @@ constexpr TimePoint operator+(TimePoint point, Duration duration) {
   return TimePoint::from_ns(sum);
 }
 
+constexpr Duration operator+(Duration a, Duration b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a.ns(), b.ns(), &sum))
+    return b.ns() > 0 ? Duration::max() : Duration::from_ns(std::numeric_limits<int64_t>::min());
+  return Duration::from_ns(sum);
+}
+
 // Saturates at the ends of what a duration can hold.
 constexpr Duration operator-(TimePoint later, TimePoint earlier) {
   int64_t difference = 0;

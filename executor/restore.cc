@@ -13,6 +13,9 @@ Restore::Restore(RestoreOptions options)
       bindings_(options_.participants.size()),
       is_active_(options_.participants.size(), false) {
   Lookup lookup{SnapshotId(), options_.lease};
+  // The lease is not renewed, so it outlives the restore.
+  lookup.lease.duration = std::max(lookup.lease.duration, options_.timeout + options_.drain);
+  if (lookup.lease.holder.empty()) lookup.lease.holder = "restore " + options_.operation.text();
   if (const auto* snapshot = std::get_if<SnapshotId>(&options_.what)) {
     lookup.key = *snapshot;
   } else {

@@ -37,6 +37,13 @@ Result<TxnState> UploadLedger::begin(const TxnId& txn, const UploadTarget& targe
   return made.state;
 }
 
+void UploadLedger::undo_begin(const TxnId& txn) {
+  const auto found = txns_.find(txn);
+  CHECK(found != txns_.end() && found->second.state.phase == TxnPhase::kOpen && found->second.objects.empty());
+  txns_.erase(found);
+  --open_count_;
+}
+
 Result<UploadLedger::Txn*> UploadLedger::open_txn(const TxnId& txn) {
   const auto found = txns_.find(txn);
   if (found == txns_.end()) return no_such(txn);

@@ -37,6 +37,9 @@ class UploadLedger {
   // another target; kUnavailable beyond the limits.
   Result<TxnState> begin(const TxnId& txn, const UploadTarget& target, TimePoint now);
 
+  // Takes a begin back that could not be recorded; nothing was put.
+  void undo_begin(const TxnId& txn);
+
   // Whether the fragment may be taken. A receipt: this writer's fragment was taken before, and this was the answer.
   // Empty: take it, then call fragment_taken() or fragment_failed(). kConflict: the transaction is not open.
   // kUnavailable: the same fragment is under way, or fragments of a lost object are. kInvalidArgument: sizes differ

@@ -4,6 +4,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/flush_block_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 
@@ -15,6 +16,8 @@
 #include <system_error>
 #include <utility>
 
+#include "backends/rocksdb/huge_page_files.h"
+
 namespace crossdock {
 namespace {
 
@@ -24,7 +27,9 @@ constexpr char kChunksFamily[] = "chunks";
 constexpr char kNoRecord[] = "\xff\xff\xff\xff no record";  // a key that is removed sometimes, never written
 constexpr size_t kRecordCacheBytes = size_t{8} << 20;
 constexpr size_t kRecordBufferBytes = size_t{8} << 20;
-constexpr size_t kChunkBufferBytes = size_t{1} << 20;  // holds only what remove() could not do by deleting files
+constexpr size_t kChunkBufferBytes = size_t{1} << 20;     // holds only what remove() could not do by deleting files
+constexpr size_t kChunkBlockBytes = size_t{4} << 10;      // tiny chunks share a block of this size
+constexpr size_t kChunkBlockReserve = size_t{260} << 10;  // one chunk of the usual size, its key, and the block's end
 constexpr size_t kDirectWriteBytes = size_t{1} << 20;
 constexpr size_t kManifestBytesMax = size_t{16} << 20;
 constexpr size_t kLogBytesMax = size_t{1} << 20;
@@ -69,12 +74,35 @@ rocksdb::ColumnFamilyOptions record_options() {
   return options;
 }
 
-// A chunk is larger than the block size, if it is not tiny, so it is a block of its own and a read takes no neighbour
-// along.
+// A chunk that is not tiny is a block of its own, so a read takes no neighbour along.
+class ChunkBlocks final : public rocksdb::FlushBlockPolicy {
+ public:
+  bool Update(const rocksdb::Slice& key, const rocksdb::Slice& value) override {
+    const size_t bytes = key.size() + value.size();
+    const bool begins = bytes_ > 0 && bytes_ + bytes > kChunkBlockBytes;
+    bytes_ = (begins ? 0 : bytes_) + bytes;
+    return begins;
+  }
+
+ private:
+  size_t bytes_ = 0;  // of the block that is being made
+};
+
+class ChunkBlocksFactory final : public rocksdb::FlushBlockPolicyFactory {
+ public:
+  const char* Name() const override { return "crossdock.ChunkBlocks"; }
+  rocksdb::FlushBlockPolicy* NewFlushBlockPolicy(const rocksdb::BlockBasedTableOptions&,
+                                                 const rocksdb::BlockBuilder&) const override {
+    return new ChunkBlocks;  // RocksDB deletes it
+  }
+};
+
 rocksdb::ColumnFamilyOptions chunk_options() {
   rocksdb::BlockBasedTableOptions table;
   table.checksum = rocksdb::kXXH3;  // the others have no hardware help in common builds
   table.no_block_cache = true;
+  table.block_size = kChunkBlockReserve;  // what memory is taken for a block, which then need not grow and be copied
+  table.flush_block_policy_factory = std::make_shared<ChunkBlocksFactory>();
   rocksdb::ColumnFamilyOptions options;
   options.write_buffer_size = kChunkBufferBytes;
   options.compression = rocksdb::kNoCompression;
@@ -199,7 +227,8 @@ RocksDbDatabase::RocksDbDatabase(std::string directory, bool direct_io, rocksdb:
     : directory_(std::move(directory)),
       direct_io_(direct_io),
       listener_(std::make_shared<ErrorListener>()),
-      options_(database_options(env, direct_io, listener_)) {}
+      direct_env_(direct_io ? rocksdb::NewCompositeEnv(make_huge_page_file_system(env->GetFileSystem())) : nullptr),
+      options_(database_options(direct_io ? direct_env_.get() : env, direct_io, listener_)) {}
 
 RocksDbDatabase::~RocksDbDatabase() { close_families(); }
 

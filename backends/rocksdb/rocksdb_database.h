@@ -66,6 +66,7 @@ class RocksDbDatabase {
   const std::string directory_;
   const bool direct_io_;
   const std::shared_ptr<ErrorListener> listener_;
+  const std::unique_ptr<rocksdb::Env> direct_env_;  // null: reads and writes are not direct
   const rocksdb::DBOptions options_;
   std::shared_timed_mutex use_;  // shared: users of what follows; exclusive: its opening and closing
   std::unique_ptr<rocksdb::DB> db_;

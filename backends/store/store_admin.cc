@@ -54,7 +54,11 @@ Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> 
     for (const uint64_t segment : record.segments) state.last_segment = std::max(state.last_segment, segment);
     uint64_t& bytes = state.published_bytes[record.tenant];
     bytes = saturating_add(bytes, record.bytes);
-    if (record.snapshot && !record.removed) state.snapshots[*record.snapshot] = record.sequence;
+    if (record.snapshot && !record.removed) {
+      // A second one of a snapshot was published because nobody knew of the first: its commit had an unknown end.
+      const auto [found, is_first] = state.snapshots.try_emplace(*record.snapshot, record.sequence);
+      if (!is_first) state.publications.at(std::exchange(found->second, record.sequence)).removed = true;
+    }
     state.publications[record.sequence] = std::move(record);
     return Status();
   }));

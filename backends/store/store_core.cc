@@ -87,8 +87,7 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
   if (is_known || begun.phase != TxnPhase::kOpen) return begun;
   const Status written = state.write({{txn_key(txn), encode(TxnRecord{begun, target, state.now()})}}, false);
   if (!written.ok()) {
-    // Nothing was put yet; the uploader may begin again, under another name.
-    CHECK(state.ledger.abort(txn, "its begin could not be recorded", state.now()).ok());
+    state.ledger.undo_begin(txn);
     return written;
   }
   state.uploads[txn];
@@ -191,7 +190,6 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     objects.numbers = std::move(numbers).value();
     record.object_count = objects.numbers.size();
     record.bytes = bytes_of((**manifest)->objects);
-    changes.push_back({snapshot_key(*target.snapshot), fmt::format("{}", record.sequence)});
     std::string text = to_json(**manifest);
     if (text.size() > manifest_limits().bytes_max)
       return failed(
@@ -246,7 +244,6 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
   if (upload != uploads.end()) {
     if (const std::optional<uint64_t> sequence = upload->second.sequence) {
       // Its publication may have been written although the store was told otherwise.
-      const UploadTarget* target = ledger.target(txn);
       changes.push_back({numbered_key(kPublicationPrefix, *sequence), std::nullopt});
       changes.push_back({numbered_key(kManifestPrefix, *sequence), std::nullopt});
       TRY(const std::optional<std::string> objects, records->get(numbered_key(kObjectsPrefix, *sequence)));
@@ -258,7 +255,6 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
         }
       }
       changes.push_back({numbered_key(kObjectsPrefix, *sequence), std::nullopt});
-      if (target->snapshot) changes.push_back({snapshot_key(*target->snapshot), std::nullopt});
     }
     if (upload->second.added) garbage.assign(upload->second.numbers.begin(), upload->second.numbers.end());
   }
@@ -383,7 +379,6 @@ Status StoreCore::State::mark_removed(PublicationRecord& publication) {
   PublicationRecord removed = publication;
   removed.removed = true;
   std::vector<RecordChange> changes = {{numbered_key(kPublicationPrefix, removed.sequence), encode(removed)}};
-  if (removed.snapshot) changes.push_back({snapshot_key(*removed.snapshot), std::nullopt});
   const std::string key = numbered_key(kObjectsPrefix, removed.sequence);
   TRY(const std::optional<std::string> text, records->get(key));
   if (text) {

@@ -297,6 +297,8 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
 Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const uint64_t> chunk_list,
                                      const UseChunk& use, GetReport& report) const {
   const StoredObject& stored = object.object;
+  if (stored.chunk_bytes == 0)
+    return Status(Code::kDataLoss, fmt::format("object '{}' has chunks of 0 bytes", stored.id.text()));
   const uint64_t at_once = std::clamp<uint64_t>(staging.bytes_max() / stored.chunk_bytes / 2, 1, kChunksAtOnce);
   while (!chunk_list.empty()) {
     const std::span<const uint64_t> batch = chunk_list.first(std::min<size_t>(at_once, chunk_list.size()));

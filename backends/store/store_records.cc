@@ -102,8 +102,6 @@ void read(ByteReader& in, LeaseRecord& record) {
 
 std::string txn_key(const TxnId& txn) { return fmt::format("{}{}", kTxnPrefix, txn.text()); }
 
-std::string snapshot_key(const SnapshotId& snapshot) { return fmt::format("{}{}", kSnapshotPrefix, snapshot.hex()); }
-
 std::string numbered_key(std::string_view prefix, uint64_t number) { return fmt::format("{}{:016x}", prefix, number); }
 
 std::string page_key(const PageObjectKey& key) {

@@ -17,7 +17,6 @@ namespace crossdock {
 // The kinds of records; the key of a record begins with its kind and '/'.
 inline constexpr std::string_view kFormatKey = "f/format";
 inline constexpr std::string_view kTxnPrefix = "t/";
-inline constexpr std::string_view kSnapshotPrefix = "s/";
 inline constexpr std::string_view kPublicationPrefix = "p/";
 inline constexpr std::string_view kManifestPrefix = "m/";
 inline constexpr std::string_view kObjectsPrefix = "o/";
@@ -28,7 +27,6 @@ inline constexpr std::string_view kCatalogPrefix = "c/";
 inline constexpr uint64_t kStoreFormat = 1;
 
 std::string txn_key(const TxnId& txn);
-std::string snapshot_key(const SnapshotId& snapshot);
 std::string numbered_key(std::string_view prefix, uint64_t number);  // sorts by number
 std::string page_key(const PageObjectKey& key);
 

@@ -85,7 +85,7 @@ void audit(const OpenStore& store, AuditTime time, Findings& findings) {
   std::set<uint64_t> needed;  // a removed publication's data goes before its records do
   std::set<std::string> manifests;
   std::set<std::string> object_lists;
-  Texts snapshots;
+  std::set<SnapshotId> snapshots;
   std::map<std::string, uint64_t> tenants;
   for (uint32_t thread = 0; thread < kThreadsMax; ++thread) tenants[tenant_of(thread)] = 0;
   std::map<uint64_t, PublicationRecord> publications;
@@ -105,7 +105,8 @@ void audit(const OpenStore& store, AuditTime time, Findings& findings) {
       counted.objects += record.object_count;
       counted.bytes += record.bytes;
       counted.pins += record.pins.size();
-      if (record.snapshot) snapshots[snapshot_key(*record.snapshot)] = fmt::format("{}", record.sequence);
+      if (record.snapshot && !snapshots.insert(*record.snapshot).second)
+        findings.push_back(fmt::format("I2: snapshot {} has several publications", record.snapshot->hex()));
     }
     const uint64_t sequence = record.sequence;
     publications[sequence] = std::move(record);
@@ -113,8 +114,6 @@ void audit(const OpenStore& store, AuditTime time, Findings& findings) {
   if (keys_of(records, kManifestPrefix, findings) != manifests) findings.push_back("I4: manifests without publication");
   if (keys_of(records, kObjectsPrefix, findings) != object_lists)
     findings.push_back("I4: lists of objects without publication");
-  if (records_of(records, kSnapshotPrefix, findings) != snapshots)
-    findings.push_back("I4: names of snapshots are not those of the publications");
   for (const PageRecord& page : decoded<PageRecord>(records, kPagePrefix, findings)) {
     const auto owner = publications.find(page.sequence);
     if (owner == publications.end() || owner->second.removed ||

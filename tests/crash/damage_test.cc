@@ -137,6 +137,10 @@ TEST_F(DamagedStore, GivesTheRightBytesOrAnErrorWithAName) {
       if (file.starts_with("LO") || file.starts_with("OPTIONS") || file.starts_with("IDENTITY")) {
         EXPECT_EQ(seen.right, whole.right) << "nothing of the store is in this file";
       }
+      // RocksDB takes a log that is damaged to end there, as one does that was being written when the power went.
+      if (!file.ends_with(".log")) {
+        EXPECT_LE(seen.missing, whole.missing);
+      }
       if (HasFailure()) return;
     }
   }

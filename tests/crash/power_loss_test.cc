@@ -80,7 +80,7 @@ class PowerLoss : public ::testing::TestWithParam<uint32_t> {};
 
 // Between any two operations on files.
 TEST_P(PowerLoss, AtAnyOperationLosesNothingThatWasAcknowledged) {
-  constexpr uint32_t kRunCount = 30;
+  constexpr uint32_t kRunCount = 20;
   Machine machine(crash_seed() * 1000 + 400 + GetParam());
   Rng rng(machine.history.seed());
   for (uint32_t run = 0; run < kRunCount; ++run) {
