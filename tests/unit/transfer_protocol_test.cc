@@ -236,5 +236,82 @@ TEST(Transfer, ASilentWriterIsNamedAtTheDeadline) {
   EXPECT_EQ(message.find("receipt of 'p0-t0'"), std::string::npos) << message;
 }
 
+TEST(Transfer, PagesOfAnAbortedTransferAreGivenBackOnlyWhenNothingLandsInThemAnyMore) {
+  // U35: an abort while writes fly; the pages are wanted for the next request.
+  const size_t step_count = run({}).step_count;
+  size_t aborted_count = 0;
+  for (size_t at = 0; at < step_count; ++at) {
+    SCOPED_TRACE(fmt::format("abort before step {}, and the oldest copy is late", at));
+    SmallTransfer transfer;
+    StepWorld world(at);
+    transfer.join(world);
+    world.before_step = [&](size_t step) {
+      if (step == at) transfer.coordinator->request_abort("the request was aborted");
+      for (const BindingPointer& binding : transfer.target.bindings) {
+        if (world.runtime(Role::kTarget, (*binding)->participant).releases == 0) continue;
+        for (const RegionKey& key : region_keys(**binding))
+          EXPECT_FALSE(world.memory().access(key).ok()) << key.to_text() << " was given back and can be written";
+      }
+    };
+    world.run({{at, Deviation::kNever, 0}});
+    check_invariants(transfer, world);
+    aborted_count += !transfer.coordinator->outcome().activate;
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(aborted_count, step_count / 2);
+}
+
+TEST(Transfer, RepliesOfAnEarlierOperationOrAnEarlierLifeCountForNothing) {
+  // U41: one of the workers failed, and the next call got the old replies.
+  SmallTransfer transfer;
+  CoordinatorOptions options;
+  options.operation = OperationId("second");
+  options.documents = TransferDocuments{transfer.source.placement, transfer.target.placement, transfer.snapshot};
+  for (const BindingPointer& binding : transfer.source.bindings)
+    options.sources.push_back({(*binding)->participant, source_peer((*binding)->participant)});
+  for (const BindingPointer& binding : transfer.target.bindings)
+    options.targets.push_back({(*binding)->participant, target_peer((*binding)->participant)});
+  Coordinator coordinator(options);
+  std::vector<Post> posts;
+  coordinator.advance(TimePoint(), {}, posts);
+  const auto hear = [&](const char* operation, const PeerIdentity& identity, decltype(Message::body) body) {
+    OpId receive;
+    for (const Post& post : posts)
+      if (std::holds_alternative<RecvPost>(post.call)) receive = post.op;
+    posts.clear();
+    const Completion completion{receive, Status(), Message{OperationId(operation), identity, std::move(body)}, true};
+    coordinator.advance(TimePoint(), std::span(&completion, 1), posts);
+  };
+  const auto each_side = [&](const char* operation) {
+    for (const auto& [role, bindings] : {std::pair(Role::kSource, &transfer.source.bindings),
+                                         std::pair(Role::kTarget, &transfer.target.bindings)})
+      for (const BindingPointer& binding : *bindings) {
+        hear(operation, identity_of(**binding), FailureBody{role, Status(Code::kIo, "of the first operation")});
+        hear(operation, identity_of(**binding), ExportBody{role, binding});
+        hear(operation, identity_of(**binding), ReadyBody{1});
+        hear(operation, identity_of(**binding), DoneBody{role, true});
+      }
+  };
+  each_side("first");
+  EXPECT_EQ(coordinator.state(), "collecting exports");
+  EXPECT_EQ(coordinator.job(), nullptr);
+
+  for (const auto& [role, bindings] : {std::pair(Role::kSource, &transfer.source.bindings),
+                                       std::pair(Role::kTarget, &transfer.target.bindings)})
+    for (const BindingPointer& binding : *bindings) hear("second", identity_of(**binding), ExportBody{role, binding});
+  ASSERT_EQ(coordinator.state(), "collecting reports");
+  // An earlier life of each target says that it is ready.
+  for (const BindingPointer& binding : transfer.target.bindings) {
+    PeerIdentity earlier = identity_of(**binding);
+    earlier.instance = InstanceId("an earlier one");
+    hear("second", earlier, ReadyBody{1});
+    hear("second", earlier, FailureBody{Role::kTarget, Status(Code::kIo, "of an earlier life")});
+  }
+  EXPECT_EQ(coordinator.state(), "collecting reports");
+  for (const BindingPointer& binding : transfer.target.bindings)
+    hear("second", identity_of(**binding), ReadyBody{1});
+  EXPECT_EQ(coordinator.state(), "telling the decision");
+}
+
 }  // namespace
 }  // namespace crossdock::testing
