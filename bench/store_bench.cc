@@ -1,5 +1,5 @@
 // What a store on RocksDB costs, against plain files on the same disk: store_bench FOLDER [REPETITIONS [MIB [SECTION]]]
-// FOLDER gets about five times MIB (512) while it runs, and nothing stays. Store and files are measured in turn.
+// FOLDER gets two and a half times MIB (512) while it runs, and nothing stays. Store and files are measured in turn.
 //   put       Upload of a snapshot, against pwrite of as many bytes and one fdatasync for each file
 //   restore   all of a snapshot, against pread with O_DIRECT in calls as long as a chunk
 //   ranged    one participant of another layout: bytes read for each byte needed
@@ -139,6 +139,7 @@ void in_turn(uint64_t repetition, const std::function<void()>& one, const std::f
   repetition % 2 == 0 ? other() : one();
 }
 
+constexpr size_t kThreadCounts[] = {1, 2, 4};
 const Model kModel{32, 8, 128};
 const std::pair<const char*, ObjectOrder> kOrders[] = {{"plhd", ObjectOrder::kPlhd}, {"hpld", ObjectOrder::kHpld}};
 
@@ -164,7 +165,7 @@ void measure_put(const Settings& settings, const Snapshots& source, const RawBuf
   fmt::print("\nput,threads,pwrite GB/s,put GB/s,ratio,spread,to O_DIRECT,commit ms,pwrite CPU s/GB,put CPU s/GB\n");
   Samples cpu;
   for (const auto& [name, order] : kOrders)
-    for (const size_t threads : {size_t{1}, size_t{2}}) {
+    for (const size_t threads : kThreadCounts) {
       Samples raw_rate, rate, ratio, direct_ratio, commit_ms, raw_cpu, put_cpu;
       for (uint64_t i = 0; i < settings.repetitions; ++i) {
         Cost raw;
@@ -221,7 +222,7 @@ void measure_restore(const Settings& settings, const Snapshots& source, const Ra
     const ScratchFolder folder(settings.folder, "restore");
     const std::unique_ptr<StoreCore> store = open_store(folder.path(), true);
     upload(*store, source.side, source.snapshot, {order, 64}, 2);
-    for (const size_t threads : {size_t{1}, size_t{2}}) {
+    for (const size_t threads : kThreadCounts) {
       write_raw(folder.path(), buffer.bytes(), threads, RawCache::kDirect);
       restore(*store, target, source.snapshot, threads);
       Samples raw_rate, rate, ratio, raw_cpu, restore_cpu;

@@ -95,7 +95,7 @@ Inspection inspect_store(const std::string& directory, uint64_t seed, uint32_t t
   const Result<OpenStore> store = open_store(tables, options);
   if (!store.ok()) {
     seen.not_opened = 1;
-    const std::string& message = store.status().message();
+    const std::string message = store.status().message();
     if (message.find(directory) == std::string::npos && message.find("the store's record") == std::string::npos)
       seen.findings.push_back("it is not opened, and the error does not name the store: " + message);
     return seen;
@@ -106,8 +106,6 @@ Inspection inspect_store(const std::string& directory, uint64_t seed, uint32_t t
     for (uint32_t number = 0; number < kPagesPerThread; ++number) inspector.page(page_number(thread, number));
   }
   inspector.verify();
-  for (const PublicationInfo& info : store.value().core->list().value())
-    if (info.snapshot) (void)store.value().core->manifest(*info.snapshot).ok();
   return seen;
 }
 
