@@ -94,8 +94,8 @@ std::optional<AnyDocument> load_any_or_fail(const std::string& path);
 template <class Document>
 std::optional<Valid<Document>> load_or_fail(const std::string& path);
 
-// Folders stand for the .json files in them, sorted. Prints what is wrong and is false when a folder has none, or cannot
-// be listed.
+// Folders stand for the .json files in them, sorted. Prints what is wrong and is false when a folder has none, or
+// cannot be listed.
 bool list_documents(const std::vector<std::string>& paths, std::vector<std::string>& files);
 
 // Writes text to `path`, exactly: sha256sum of a document's file is its digest. To standard output, with a newline,

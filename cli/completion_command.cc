@@ -110,7 +110,8 @@ std::string seen_in_fish(const std::string& path) {
   std::string condition;
   for (size_t begin = 0; begin < path.size();) {
     const size_t end = std::min(path.find(' ', begin), path.size());
-    condition += fmt::format("{}__fish_seen_subcommand_from {}", begin == 0 ? "" : "; and ", path.substr(begin, end - begin));
+    condition +=
+        fmt::format("{}__fish_seen_subcommand_from {}", begin == 0 ? "" : "; and ", path.substr(begin, end - begin));
     begin = end + 1;
   }
   return condition;
@@ -123,8 +124,8 @@ std::string fish_script(const CLI::App& app) {
                           in_quotes(command->get_description()));
   for (const Path& path : paths_of(app)) {
     for (const CLI::App* command : path.command->get_subcommands({}))
-      script += fmt::format("complete -c crossdock -n '{}' -a {} -d {}\n", seen_in_fish(path.text),
-                            command->get_name(), in_quotes(command->get_description()));
+      script += fmt::format("complete -c crossdock -n '{}' -a {} -d {}\n", seen_in_fish(path.text), command->get_name(),
+                            in_quotes(command->get_description()));
     for (const Word& word : words_of(*path.command)) {
       const bool is_long = word.text.starts_with("--");
       script += fmt::format("complete -c crossdock -n '{}' {} {}{}\n", seen_in_fish(path.text), is_long ? "-l" : "-s",

@@ -29,13 +29,13 @@ struct LocalSide {
 struct LocalSideRequest {
   std::shared_ptr<const Valid<PlacementManifest>> placement;
   std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
-  PoolRequest pool;  // instance_prefix: filled in
+  PoolRequest pool;                         // instance_prefix: filled in
   std::vector<ParticipantId> participants;  // empty: all
   uint64_t memory_bytes_max = 0;
 };
 
-// Prints what is wrong and is empty when it cannot be had; `exit_code` is then kBadInput, or kFailed where it is for want
-// of memory.
+// Prints what is wrong and is empty when it cannot be had; `exit_code` is then kBadInput, or kFailed where it is for
+// want of memory.
 std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code);
 
 // The placement of a spec like "tp8". Prints what is wrong and is empty when there is none.

@@ -46,7 +46,8 @@ std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::s
     for (const PeerAddress& address : *addresses) {
       ++number;
       if (address.peer.text() != name) continue;
-      return std::make_unique<Recorder>(sink(name), role, local_participant_options(request, address.participant, number),
+      return std::make_unique<Recorder>(sink(name), role,
+                                        local_participant_options(request, address.participant, number),
                                         coordinator.documents, coordinator.plan, coordinator.lower);
     }
   return nullptr;
@@ -65,7 +66,8 @@ std::unique_ptr<ProtocolObserver> RecordingFolder::observe(const RestoreOptions&
 Status RecordingFolder::finish() {
   for (auto& [name, file] : files_) {
     file.close();
-    if (!file) return Status(Code::kIo, fmt::format("the recording of '{}' in '{}' was not written whole", name, directory_));
+    if (!file)
+      return Status(Code::kIo, fmt::format("the recording of '{}' in '{}' was not written whole", name, directory_));
   }
   return Status();
 }

@@ -63,9 +63,9 @@ std::optional<Sides> make_sides(const Options& options, int& exit_code) {
   const auto pages = number_pair(options.page_size);
   const auto orders = order_pair(options.layout);
   if (!pages || !orders) {
-    fail(kBadInput, !pages ? fmt::format("--page-size '{}' is neither N nor N:N", options.page_size)
-                           : fmt::format("--layout '{}' is neither nhd nor hnd, nor two of them like nhd:hnd",
-                                         options.layout));
+    fail(kBadInput,
+         !pages ? fmt::format("--page-size '{}' is neither N nor N:N", options.page_size)
+                : fmt::format("--layout '{}' is neither nhd nor hnd, nor two of them like nhd:hnd", options.layout));
     return std::nullopt;
   }
   const std::optional<Model> model = load_model(options.model);
@@ -105,7 +105,7 @@ LocalFault fault_of(const Options& options, const Sides& sides) {
 }
 
 struct Left {
-  size_t held = 0;      // participants whose pages are still pinned or reserved
+  size_t held = 0;  // participants whose pages are still pinned or reserved
   size_t active = 0;
 };
 
@@ -152,16 +152,17 @@ std::string report_json(const Sides& sides, const LocalTransferReport& report, c
   return out.take();
 }
 
-std::string report_text(const Options& options, const Sides& sides, const LocalTransferReport& report,
-                        const Left& left, const std::string& verified, const std::string& wrong) {
+std::string report_text(const Options& options, const Sides& sides, const LocalTransferReport& report, const Left& left,
+                        const std::string& verified, const std::string& wrong) {
   std::string text = fmt::format("reshard of {} tokens: {} ({} participants) -> {} ({})\n", grouped(options.tokens),
                                  options.from, sides.source.bindings.size(), options.to, sides.target.bindings.size());
   if (report.job != nullptr) {
     const StepCounts counts = report.job->lowered->counts();
-    text += fmt::format("plan: {} edges, proved; {} steps between views and pages, {} after joining neighbours, {} "
-                        "contiguous ranges; {} operations posted\n",
-                        grouped((**report.job->plan).edges.size()), grouped(counts.steps_planned),
-                        grouped(counts.steps), grouped(counts.ranges), grouped(report.operation_count));
+    text += fmt::format(
+        "plan: {} edges, proved; {} steps between views and pages, {} after joining neighbours, {} "
+        "contiguous ranges; {} operations posted\n",
+        grouped((**report.job->plan).edges.size()), grouped(counts.steps_planned), grouped(counts.steps),
+        grouped(counts.ranges), grouped(report.operation_count));
   }
   text += fmt::format("moved {} ({} bytes) in {}, {} while copying ({})\n", human_bytes(report.copied_bytes),
                       grouped(report.copied_bytes), seconds_text(report.total),
@@ -174,10 +175,11 @@ std::string report_text(const Options& options, const Sides& sides, const LocalT
   for (const auto* outcomes : {&report.sources, &report.targets})
     for (size_t i = 0; i < outcomes->size(); ++i)
       if ((*outcomes)[i].quarantined)
-        text += fmt::format("quarantined: {} '{}': {} operations never completed, its pages stay as they are\n",
-                            outcomes == &report.sources ? "source" : "target",
-                            (*(outcomes == &report.sources ? sides.source : sides.target).bindings[i])->participant.text(),
-                            (*outcomes)[i].lost.size());
+        text +=
+            fmt::format("quarantined: {} '{}': {} operations never completed, its pages stay as they are\n",
+                        outcomes == &report.sources ? "source" : "target",
+                        (*(outcomes == &report.sources ? sides.source : sides.target).bindings[i])->participant.text(),
+                        (*outcomes)[i].lost.size());
   text += fmt::format("left behind: {} pinned or reserved, {} active\n", left.held, left.active);
   if (!verified.empty()) text += fmt::format("verified: {}\n", verified);
   if (!wrong.empty()) text += fmt::format("WRONG: {}\n", printable(wrong));
@@ -196,8 +198,10 @@ int run(const Options& options) {
 
   MemoryRegistry registry;
   LocalRuntime runtime(registry);
-  for (const BindingPointer& binding : sides->source.bindings) runtime.add(Role::kSource, binding, sides->source.memory);
-  for (const BindingPointer& binding : sides->target.bindings) runtime.add(Role::kTarget, binding, sides->target.memory);
+  for (const BindingPointer& binding : sides->source.bindings)
+    runtime.add(Role::kSource, binding, sides->source.memory);
+  for (const BindingPointer& binding : sides->target.bindings)
+    runtime.add(Role::kTarget, binding, sides->target.memory);
   LocalTransferRequest request;
   request.coordinator.operation = OperationId("reshard");
   request.coordinator.documents = TransferDocuments{sides->source.placement, sides->target.placement, sides->snapshot};
@@ -231,7 +235,8 @@ int run(const Options& options) {
   std::string wrong;
   const bool activated = report.outcome.status().ok();
   if (activated && options.verify == "full") {
-    wrong = check_content(sides->target, sides->target.bindings, options.seed, threads, "checking every byte", quiet).wrong;
+    wrong =
+        check_content(sides->target, sides->target.bindings, options.seed, threads, "checking every byte", quiet).wrong;
     if (wrong.empty())
       verified = fmt::format("every one of {} bytes is what it has to be, and nothing else was touched",
                              grouped(report.copied_bytes));
@@ -249,20 +254,23 @@ int run(const Options& options) {
 }  // namespace
 
 void add_reshard_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("reshard", "Move a synthetic cache from one parallel layout to another in memory, and check it");
+  CLI::App* command = app.add_subcommand(
+      "reshard", "Move a synthetic cache from one parallel layout to another in memory, and check it");
   const auto options = std::make_shared<Options>();
   add_model_options(*command, options->model);
-  add_text(*command, "--from", options->from, "SPEC", "Parallel layout of the source, like tp8 or tp4pp2 (dp, pp, tp, cp)")
+  add_text(*command, "--from", options->from, "SPEC",
+           "Parallel layout of the source, like tp8 or tp4pp2 (dp, pp, tp, cp)")
       ->required();
   add_text(*command, "--to", options->to, "SPEC", "Parallel layout of the target")->required();
   add_number(*command, "--tokens", options->tokens, 1, uint64_t{1} << 32, "Tokens of the cache")->required();
   add_text(*command, "--page-size", options->page_size, "N[:N]", "Tokens of a page, of the source and of the target");
   add_text(*command, "--layout", options->layout, "ORDER[:ORDER]", "Axes of a page: nhd or hnd");
-  add_number(*command, "--shuffle", options->shuffle, 0, UINT64_MAX, "Pages lie in random slots of the pools, by this seed");
+  add_number(*command, "--shuffle", options->shuffle, 0, UINT64_MAX,
+             "Pages lie in random slots of the pools, by this seed");
   command->add_flag("--in-order", options->in_order, "Pages lie in order instead");
-  add_text(*command, "--verify", options->verify, "HOW",
-           "full: look at every byte, and that no other was touched; checksum: compare what was sent and what came; off")
+  add_text(
+      *command, "--verify", options->verify, "HOW",
+      "full: look at every byte, and that no other was touched; checksum: compare what was sent and what came; off")
       ->check(CLI::IsMember({"full", "checksum", "off"}).description(""));
   add_text(*command, "--fail", options->fail, "WHAT",
            "Let one source fail: copy (its copies fail), writer (it falls silent), bit (a bit flips on the way)")

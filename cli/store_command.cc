@@ -184,10 +184,11 @@ int gc(const Options& options) {
     print(out.take() + "\n");
     return kDone;
   }
-  print(fmt::format("{} silent uploads aborted, {} leases ended, {} publications expired, {} dropped with {} bytes, {} "
-                    "segments of bulk data freed\n",
-                    report.transactions_aborted, report.leases_ended, report.publications_expired,
-                    report.publications_dropped, grouped(report.bytes_dropped), report.segments_dropped));
+  print(
+      fmt::format("{} silent uploads aborted, {} leases ended, {} publications expired, {} dropped with {} bytes, {} "
+                  "segments of bulk data freed\n",
+                  report.transactions_aborted, report.leases_ended, report.publications_expired,
+                  report.publications_dropped, grouped(report.bytes_dropped), report.segments_dropped));
   return kDone;
 }
 
@@ -224,8 +225,8 @@ int stats(const Options& options) {
 int pin(const Options& options, bool is_pin) {
   const std::unique_ptr<StoreCore> store = open_store(options.store);
   if (store == nullptr) return kFailed;
-  const Status done = is_pin ? store->pin(options.publication, options.holder)
-                             : store->unpin(options.publication, options.holder);
+  const Status done =
+      is_pin ? store->pin(options.publication, options.holder) : store->unpin(options.publication, options.holder);
   if (!done.ok()) return fail_store(done);
   tell(fmt::format("publication {} is {} by '{}'", options.publication, is_pin ? "pinned" : "no longer pinned",
                    options.holder));
@@ -257,15 +258,18 @@ void add_store_command(CLI::App& app, Outcome& outcome) {
   add_store_pages_command(*store, outcome);
   CLI::App* ls = with_json(add(*store, outcome, options, "ls", "What is stored, for how long, and who holds it", list));
   add_number(*ls, "--rows", options->row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
-  CLI::App* shown = with_json(add(*store, outcome, options, "show", "One snapshot: what it is and its objects; as JSON its manifest", show));
+  CLI::App* shown = with_json(
+      add(*store, outcome, options, "show", "One snapshot: what it is and its objects; as JSON its manifest", show));
   add_text(*shown, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins")->required();
   add_number(*shown, "--rows", options->row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
   with_json(add(*store, outcome, options, "verify", "Read everything again and check every checksum", verify));
   CLI::App* removed = add(*store, outcome, options, "rm",
                           "Remove a snapshot; whoever holds a lease can finish, a pinned one is refused", remove);
   add_text(*removed, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins");
-  add_number(*removed, "--publication", options->publication, 1, UINT64_MAX, "Or the number of a publication, as of pages");
-  with_json(add(*store, outcome, options, "gc", "End what is over: leases, silent uploads, what has expired, what nobody names", gc));
+  add_number(*removed, "--publication", options->publication, 1, UINT64_MAX,
+             "Or the number of a publication, as of pages");
+  with_json(add(*store, outcome, options, "gc",
+                "End what is over: leases, silent uploads, what has expired, what nobody names", gc));
   with_json(add(*store, outcome, options, "stats", "How much there is of everything", stats));
   for (const bool is_pin : {true, false}) {
     CLI::App* command = add(*store, outcome, options, is_pin ? "pin" : "unpin",

@@ -131,8 +131,7 @@ std::optional<LocalSide> load_side(const SideOptions& options,
   for (const std::string& participant : options.participants) {
     request.participants.emplace_back(participant);
     if ((*placement)->find_part(request.participants.back()) != nullptr) continue;
-    exit_code =
-        fail(kBadInput, fmt::format("placement '{}' has no participant '{}'", (*placement)->name, participant));
+    exit_code = fail(kBadInput, fmt::format("placement '{}' has no participant '{}'", (*placement)->name, participant));
     return std::nullopt;
   }
   return make_local_side(request, exit_code);
@@ -163,9 +162,9 @@ Status read_regions(const std::string& directory, const LocalSide& side) {
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     const auto count = static_cast<uint64_t>(file.gcount());
     if (count != bytes.size() || file.peek() != std::ifstream::traits_type::eof())
-      return Status(Code::kInvalidArgument, fmt::format("'{}' has {} bytes, region {} has {}", path,
-                                                        count < bytes.size() ? std::to_string(count) : "more",
-                                                        key.to_text(), bytes.size()));
+      return Status(Code::kInvalidArgument,
+                    fmt::format("'{}' has {} bytes, region {} has {}", path,
+                                count < bytes.size() ? std::to_string(count) : "more", key.to_text(), bytes.size()));
   }
   return Status();
 }

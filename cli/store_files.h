@@ -36,13 +36,13 @@ int fail_store(const Status& status);
 
 // Where the bytes of one side lie.
 struct SideOptions {
-  std::string placement;          // a file, or
-  ModelSource model;              // a model and
-  std::string spec;               // a parallel layout
-  std::string snapshot;           // a file, or
-  uint64_t tokens = 0;            // the first tokens of a synthetic one
-  std::vector<std::string> bindings;      // files, with
-  std::string data;                       // a folder of what their regions hold; or synthetic ones:
+  std::string placement;              // a file, or
+  ModelSource model;                  // a model and
+  std::string spec;                   // a parallel layout
+  std::string snapshot;               // a file, or
+  uint64_t tokens = 0;                // the first tokens of a synthetic one
+  std::vector<std::string> bindings;  // files, with
+  std::string data;                   // a folder of what their regions hold; or synthetic ones:
   uint64_t page_tokens = 16;
   std::string axis_order = "nhd";
   bool in_order = false;
@@ -55,8 +55,8 @@ struct SideOptions {
 void add_side_options(CLI::App& command, SideOptions& options, const std::string& spec_name,
                       const std::string& data_name, const std::string& data_help);
 
-// The placement; `schema` is that of a snapshot that is stored already, which takes the place of --config. Prints what is
-// wrong and is null when there is none.
+// The placement; `schema` is that of a snapshot that is stored already, which takes the place of --config. Prints what
+// is wrong and is null when there is none.
 std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions& options, const std::string& name,
                                                                const CacheSchema* schema);
 // Bindings from files, or synthetic ones; and memory for them. As make_local_side().

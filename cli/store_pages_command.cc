@@ -132,8 +132,8 @@ int put(const Options& options) {
   const std::optional<Request> request = load_request(options, "source");
   if (!request) return kBadInput;
   if (request->keys.empty())
-    return fail(kBadInput, fmt::format("{} tokens have no full page of {}", request->tokens.size(),
-                                       options.upload.page_tokens));
+    return fail(kBadInput,
+                fmt::format("{} tokens have no full page of {}", request->tokens.size(), options.upload.page_tokens));
   const auto layout = load_layout(options.upload, *request->placement);
   if (layout == nullptr) return kBadInput;
   const auto snapshot = request->snapshot(request->keys.size() * request->domain.page_tokens);
@@ -205,9 +205,9 @@ Result<Matched> match_request(StoreCore& store, const Request& request) {
 }
 
 std::string match_text(const Request& request, const PrefixMatch& match) {
-  std::string text = fmt::format("{} of {} tokens can be restored: {} of {} pages of {}\n", grouped(match.token_count),
-                                 grouped(request.tokens.size()), match.page_count, request.keys.size(),
-                                 request.domain.page_tokens);
+  std::string text =
+      fmt::format("{} of {} tokens can be restored: {} of {} pages of {}\n", grouped(match.token_count),
+                  grouped(request.tokens.size()), match.page_count, request.keys.size(), request.domain.page_tokens);
   for (const RowSource& rows : match.rows)
     text += fmt::format("pages {}-{}: layout {}, {} objects each\n", rows.pages.begin(), rows.pages.end() - 1,
                         rows.layout.hex().substr(0, 16), rows.parts.size());
@@ -259,8 +259,8 @@ int get(const Options& options) {
   std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot, exit_code);
   if (!side) return exit_code;
   RestoreOptions restore;
-  restore.what = std::make_shared<const PrefixRestore>(
-      PrefixRestore{matched.value().catalog, found, request->keys, *snapshot});
+  restore.what =
+      std::make_shared<const PrefixRestore>(PrefixRestore{matched.value().catalog, found, request->keys, *snapshot});
   return run_restore(options.restore, *store, *side, std::move(restore), options.side.data, options.side.seed);
 }
 
@@ -269,7 +269,8 @@ void add_request_options(CLI::App& command, Options& options, const std::string&
   add_store_options(command, options.store);
   add_model_options(command, options.side.model);
   add_side_options(command, options.side, spec_name, data_name, data_help);
-  add_text(command, "--tokens-file", options.tokens_file, "FILE", "Token ids of the request, between white space or commas");
+  add_text(command, "--tokens-file", options.tokens_file, "FILE",
+           "Token ids of the request, between white space or commas");
   add_number(command, "--tokens", options.token_count, 1, uint64_t{1} << 32, "Or so many synthetic token ids");
   add_number(command, "--token-seed", options.token_seed, 0, UINT64_MAX, "Of synthetic token ids");
   add_text(command, "--snapshot", options.snapshot, "FILE",
@@ -292,9 +293,11 @@ void add_store_pages_command(CLI::App& store, Outcome& outcome) {
   crossdock store pages put cache --config examples/models/llama-3.1-8b/config.json --from tp4 --tokens 4096 --synthetic)");
   put_command->callback([options, &outcome] { outcome.exit_code = put(*options); });
 
-  CLI::App* match_command = pages->add_subcommand("match", "How long a prefix of a request can be restored, and why no longer");
+  CLI::App* match_command =
+      pages->add_subcommand("match", "How long a prefix of a request can be restored, and why no longer");
   add_request_options(*match_command, o, "--to", "--data-output", "Not used");
-  add_number(*match_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
+  add_number(*match_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32,
+             "Tokens of a stored page");
   match_command->add_flag("--json", o.json, "Print the result as JSON");
   match_command->footer(R"(Example:
   crossdock store pages match cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192)");

@@ -100,7 +100,8 @@ void add_store_put_command(CLI::App& store, Outcome& outcome) {
   add_side_options(*command, options->side, "--from", "--data",
                    "With --binding: the bytes of each region, INSTANCE~REGION.bin");
   add_text(*command, "--snapshot", options->side.snapshot, "FILE", "What the bytes mean");
-  add_number(*command, "--tokens", options->side.tokens, 1, uint64_t{1} << 32, "Or a synthetic snapshot of so many tokens");
+  add_number(*command, "--tokens", options->side.tokens, 1, uint64_t{1} << 32,
+             "Or a synthetic snapshot of so many tokens");
   command->add_flag("--synthetic", options->synthetic, "Synthetic content instead of --data");
   add_number(*command, "--quota", options->store.quota_bytes, 1, UINT64_MAX, "Bytes that a tenant may have in all");
   add_upload_options(*command, options->upload);

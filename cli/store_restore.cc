@@ -101,9 +101,8 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
     if (!wrong.empty()) print(fmt::format("WRONG: {}\n", printable(wrong)));
   }
   if (outcome.activated) return wrong.empty() ? kDone : kFailed;
-  const int exit_code = outcome.cause.code() == Code::kInvalidArgument || outcome.cause.code() == Code::kNotFound
-                            ? kBadInput
-                            : kFailed;
+  const int exit_code =
+      outcome.cause.code() == Code::kInvalidArgument || outcome.cause.code() == Code::kNotFound ? kBadInput : kFailed;
   fail(kFailed, fmt::format("nothing was activated: {}", outcome.cause.message()));
   return exit_code;
 }

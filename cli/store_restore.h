@@ -25,8 +25,8 @@ struct RestoreSettings {
 
 void add_restore_options(CLI::App& command, RestoreSettings& settings);
 
-// Restores into the side, writes its regions into `data_output` unless that is empty, checks synthetic content of `seed`
-// where the settings ask for it, and prints the result. `options` says what; the rest is filled in.
+// Restores into the side, writes its regions into `data_output` unless that is empty, checks synthetic content of
+// `seed` where the settings ask for it, and prints the result. `options` says what; the rest is filled in.
 int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, RestoreOptions options,
                 const std::string& data_output, uint64_t seed);
 

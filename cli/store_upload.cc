@@ -18,10 +18,12 @@
 namespace crossdock::cli {
 
 void add_upload_options(CLI::App& command, UploadSettings& settings) {
-  add_text(command, "--store-layout", settings.layout, "FILE", "How it lies in objects (default: made from the placement)");
+  add_text(command, "--store-layout", settings.layout, "FILE",
+           "How it lies in objects (default: made from the placement)");
   add_text(command, "--object-order", settings.object_order, "ORDER", "Without --store-layout: axes of an object")
       ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
-  add_number(command, "--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32, "The same: tokens of an object's page");
+  add_number(command, "--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32,
+             "The same: tokens of an object's page");
   add_text(command, "--transaction", settings.transaction, "NAME", "The upload's name (default: a random one)");
   add_text(command, "--tenant", settings.tenant, "NAME", "Whose it is");
   add_number(command, "--ttl", settings.ttl_s, 1, uint64_t{1} << 32, "Seconds until it expires (default: never)");
@@ -57,9 +59,9 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
                         UploadOptions options) {
   UploadReport report;
   std::random_device random;  // a name that no other upload has
-  options.txn = TxnId(settings.transaction.empty()
-                          ? fmt::format("upload-{:08x}{:08x}{:08x}", random(), random(), random())
-                          : settings.transaction);
+  options.txn =
+      TxnId(settings.transaction.empty() ? fmt::format("upload-{:08x}{:08x}{:08x}", random(), random(), random())
+                                         : settings.transaction);
   options.tenant = settings.tenant;
   if (settings.ttl_s != 0) options.ttl = Duration::from_s(static_cast<int64_t>(settings.ttl_s));
   options.timeout = Duration::from_s(static_cast<int64_t>(settings.timeout_s));
@@ -93,9 +95,8 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
 
 int fail_upload(const UploadOutcome& outcome) {
   const int exit_code = outcome.cause.code() == Code::kInvalidArgument ? kBadInput : kFailed;
-  fail(kFailed, outcome.unknown
-                    ? fmt::format("it is not known whether it was published: {}", outcome.cause.message())
-                    : fmt::format("nothing was published: {}", outcome.cause.message()));
+  fail(kFailed, outcome.unknown ? fmt::format("it is not known whether it was published: {}", outcome.cause.message())
+                                : fmt::format("nothing was published: {}", outcome.cause.message()));
   return exit_code;
 }
 

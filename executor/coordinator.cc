@@ -28,8 +28,8 @@ Coordinator::Coordinator(CoordinatorOptions options)
 }
 
 std::string Coordinator::state() const {
-  constexpr std::array<std::string_view, 5> kNames = {"collecting exports", "collecting reports", "telling the decision",
-                                                      "closing", "finished"};
+  constexpr std::array<std::string_view, 5> kNames = {"collecting exports", "collecting reports",
+                                                      "telling the decision", "closing", "finished"};
   return std::string(kNames[static_cast<size_t>(state_)]);
 }
 
@@ -53,9 +53,9 @@ void Coordinator::take_export(Member& member, const MemberId& id, const ExportBo
   if (job_ == nullptr) {
     member.binding = body.binding;
   } else if (!failure_) {
-    failure_ = Status(Code::kUnavailable, fmt::format("{} restarted: generation {} took the place of {}",
-                                                      member_text(id.first, id.second), now.generation,
-                                                      known.generation));
+    failure_ =
+        Status(Code::kUnavailable, fmt::format("{} restarted: generation {} took the place of {}",
+                                               member_text(id.first, id.second), now.generation, known.generation));
   }
 }
 
@@ -102,11 +102,10 @@ std::string Coordinator::missing(bool (*is_there)(const Member&), bool targets_o
 void Coordinator::hand_out(TimePoint now) {
   std::vector<BindingPointer> sources;
   std::vector<BindingPointer> targets;
-  for (const auto& [id, member] : members_)
-    (id.first == Role::kSource ? sources : targets).push_back(member.binding);
+  for (const auto& [id, member] : members_) (id.first == Role::kSource ? sources : targets).push_back(member.binding);
   Faults faults(fmt::format("transfer '{}'", options_.operation.text()));
-  const auto job = make_job(options_.documents, std::move(sources), std::move(targets), options_.plan, options_.lower,
-                            faults);
+  const auto job =
+      make_job(options_.documents, std::move(sources), std::move(targets), options_.plan, options_.lower, faults);
   if (job == nullptr) return decide(false, faults.to_status(), now);
   auto addressed = std::make_shared<TransferJob>(*job);
   for (const PeerAddress& each : options_.sources) addressed->source_peers[each.participant] = each.peer;
@@ -148,9 +147,10 @@ bool Coordinator::step(TimePoint now, std::vector<Post>& posts) {
         return true;
       }
       if (now < deadline_ + options_.report_wait) return false;
-      decide(false,
-             Status(Code::kDeadline, fmt::format("no {} of {} by the deadline", exporting ? "export" : "report", names)),
-             now);
+      decide(
+          false,
+          Status(Code::kDeadline, fmt::format("no {} of {} by the deadline", exporting ? "export" : "report", names)),
+          now);
       return true;
     }
     case CoordinatorState::kTelling: {

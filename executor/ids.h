@@ -6,10 +6,10 @@
 
 namespace crossdock {
 
-using OpId = StrongNumber<struct OpTag>;             // one posted operation of one participant
-using TxnId = StrongName<struct TxnTag>;             // of an upload; the uploader chooses it, and never twice
-using PeerId = StrongName<struct PeerTag>;           // whom messages reach
-using LeaseId = StrongNumber<struct LeaseTag>;       // given by a store
+using OpId = StrongNumber<struct OpTag>;              // one posted operation of one participant
+using TxnId = StrongName<struct TxnTag>;              // of an upload; the uploader chooses it, and never twice
+using PeerId = StrongName<struct PeerTag>;            // whom messages reach
+using LeaseId = StrongNumber<struct LeaseTag>;        // given by a store
 using ObjectNumber = StrongNumber<struct ObjectTag>;  // of stored bytes; a store never gives one twice
 
 }  // namespace crossdock

@@ -30,8 +30,8 @@ class OpIds {
 
 class Mailbox {
  public:
-  // `resend`: the waits between two sends of the same message; it is sent until it is stopped, whatever attempt_count_max
-  // says.
+  // `resend`: the waits between two sends of the same message; it is sent until it is stopped, whatever
+  // attempt_count_max says.
   Mailbox(OpIds& ops, const RetryOptions& resend, uint64_t seed) : ops_(ops), resend_(resend), rng_(seed) {}
 
   // From now on messages are received.

@@ -25,7 +25,7 @@ Message ParticipantProtocol::message(decltype(Message::body) body) const {
 }
 
 std::vector<Message> ParticipantProtocol::take(TimePoint now, std::span<const Completion> completions,
-                                       std::vector<Post>& posts) {
+                                               std::vector<Post>& posts) {
   if (!std::exchange(started_, true)) {
     deadline_ = now + options_.timeout;
     mail_.open(posts);

@@ -19,18 +19,18 @@ namespace crossdock {
 // The nine steps of a transfer (pin, reserve, export, validate, plan, execute, collect, validate target, activate,
 // release) as this participant sees them.
 enum class TransferState {
-  kPinning,      // source: the runtime keeps its pages as they are
-  kReserving,    // target: the runtime takes pages for it
-  kExporting,    // the coordinator is told where the bytes lie, until it answers with the job
-  kExecuting,    // source: copies are under way
-  kCollecting,   // target: receipts of all expected writers are awaited
-  kFencing,      // target: its grants are revoked; nothing lands afterwards
-  kValidating,   // target: checksums, then the runtime's own look
-  kReporting,    // the result is told until there is a decision
-  kDraining,     // what is under way completes
-  kActivating,   // target
-  kReleasing,    // pages go back to the runtime
-  kClosing,      // the last messages
+  kPinning,     // source: the runtime keeps its pages as they are
+  kReserving,   // target: the runtime takes pages for it
+  kExporting,   // the coordinator is told where the bytes lie, until it answers with the job
+  kExecuting,   // source: copies are under way
+  kCollecting,  // target: receipts of all expected writers are awaited
+  kFencing,     // target: its grants are revoked; nothing lands afterwards
+  kValidating,  // target: checksums, then the runtime's own look
+  kReporting,   // the result is told until there is a decision
+  kDraining,    // what is under way completes
+  kActivating,  // target
+  kReleasing,   // pages go back to the runtime
+  kClosing,     // the last messages
   kFinished,
 };
 
@@ -45,22 +45,22 @@ struct ParticipantOptions {
   Duration decision_wait = Duration::from_s(10);  // how long after the timeout the coordinator's word is awaited
   Duration linger = Duration::from_ns(0);         // how long a repeated decision is answered after the end
   WindowLimits window;
-  RetryOptions retry;                                                          // of operations
-  RetryOptions resend{0, Duration::from_ms(20), Duration::from_ms(2000)};      // of messages
-  StepSplit split;                                                             // what one step may not pass
-  BatchLimits batch;                                                           // what one copy operation may not pass
+  RetryOptions retry;                                                      // of operations
+  RetryOptions resend{0, Duration::from_ms(20), Duration::from_ms(2000)};  // of messages
+  StepSplit split;                                                         // what one step may not pass
+  BatchLimits batch;                                                       // what one copy operation may not pass
   uint64_t seed = 1;
 };
 
 // How it ended for one participant.
 struct ParticipantOutcome {
-  bool activated = false;        // target
-  bool released = false;         // pages were given back
-  bool quarantined = false;      // operations never completed: pages stay pinned
-  std::vector<OpId> lost;        // those operations
-  Status cause;                  // why it was not activated; OK when it was
-  uint64_t bytes = 0;            // source: written; target: received
-  uint64_t operations = 0;       // copies posted, repeated ones included
+  bool activated = false;    // target
+  bool released = false;     // pages were given back
+  bool quarantined = false;  // operations never completed: pages stay pinned
+  std::vector<OpId> lost;    // those operations
+  Status cause;              // why it was not activated; OK when it was
+  uint64_t bytes = 0;        // source: written; target: received
+  uint64_t operations = 0;   // copies posted, repeated ones included
 
   friend bool operator==(const ParticipantOutcome&, const ParticipantOutcome&) = default;
 };
@@ -86,7 +86,8 @@ class ParticipantProtocol : public Protocol {
   virtual TimePoint wake_of_work() const = 0;
 
   Task runtime_task(RuntimeCall call) const {
-    return Task(RuntimePost{call, options_.participant}, options_.retry, options_.seed + 16 + static_cast<uint64_t>(call));
+    return Task(RuntimePost{call, options_.participant}, options_.retry,
+                options_.seed + 16 + static_cast<uint64_t>(call));
   }
   // What the runtime pinned or reserved; null before it did.
   BindingPointer binding() const {

@@ -9,7 +9,8 @@
 // R4 A control operation that completes kOutcomeUnknown happened in full or not at all. Repeating it is always allowed.
 // R5 cancel() is a hint; the completion still comes.
 // R6 After a revoke completes OK, no access under that key lands any more, from anyone.
-// R7 wait() is the only call that blocks, and it may unwind the stack. Nothing above it is noexcept; no destructor calls
+// R7 wait() is the only call that blocks, and it may unwind the stack. Nothing above it is noexcept; no destructor
+// calls
 //    it.
 // R8 wait() returning 0 implies now() >= deadline.
 #pragma once
@@ -71,12 +72,12 @@ class Transport {
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
-  virtual Status post_begin(OpId op, const TxnId& txn, const UploadTarget& target) = 0;        // -> TxnState
-  virtual Status post_put(OpId op, const TxnId& txn, const PutStep& step) = 0;                 // -> PutReceipt
-  virtual Status post_commit(OpId op, const TxnId& txn, const Publication& publication) = 0;   // -> TxnState
-  virtual Status post_abort(OpId op, const TxnId& txn) = 0;                                    // -> TxnState
-  virtual Status post_lookup(OpId op, const Lookup& lookup) = 0;                               // -> Found
-  virtual Status post_get(OpId op, const GetStep& step) = 0;                                   // -> GetReport
+  virtual Status post_begin(OpId op, const TxnId& txn, const UploadTarget& target) = 0;       // -> TxnState
+  virtual Status post_put(OpId op, const TxnId& txn, const PutStep& step) = 0;                // -> PutReceipt
+  virtual Status post_commit(OpId op, const TxnId& txn, const Publication& publication) = 0;  // -> TxnState
+  virtual Status post_abort(OpId op, const TxnId& txn) = 0;                                   // -> TxnState
+  virtual Status post_lookup(OpId op, const Lookup& lookup) = 0;                              // -> Found
+  virtual Status post_get(OpId op, const GetStep& step) = 0;                                  // -> GetReport
   virtual Status post_release(OpId op, LeaseId lease) = 0;
   virtual void cancel(OpId op) = 0;
 };

@@ -33,35 +33,36 @@ Status post_runtime(OpId op, const RuntimePost& call, Runtime& runtime) {
 }  // namespace
 
 std::string_view Post::name() const {
-  constexpr std::array<std::string_view, 14> kNames = {"copy", "checksum", "revoke",       "begin", "put",     "commit", "abort", "lookup",
-                                                       "get",  "release-lease", "send",  "receive", "runtime", "cancel"};
+  constexpr std::array<std::string_view, 14> kNames = {"copy",   "checksum", "revoke",  "begin", "put",
+                                                       "commit", "abort",    "lookup",  "get",   "release-lease",
+                                                       "send",   "receive",  "runtime", "cancel"};
   static_assert(std::variant_size_v<decltype(call)> == kNames.size());
   return kNames[call.index()];
 }
 
 void post(const Post& post, const Ports& ports, std::vector<Completion>& refused) {
   const OpId op = post.op;
-  const Status status = std::visit(
-      Overloaded{
-          [&](const CopyPost& call) { return ports.transport->post_copy(op, call.steps); },
-          [&](const ChecksumPost& call) { return ports.transport->post_checksum(op, call.steps, call.end); },
-          [&](const RevokePost& call) { return ports.transport->post_revoke(op, call.key); },
-          [&](const BeginPost& call) { return ports.store->post_begin(op, call.txn, call.target); },
-          [&](const PutPost& call) { return ports.store->post_put(op, call.txn, call.step); },
-          [&](const CommitPost& call) { return ports.store->post_commit(op, call.txn, call.publication); },
-          [&](const AbortPost& call) { return ports.store->post_abort(op, call.txn); },
-          [&](const LookupPost& call) { return ports.store->post_lookup(op, call.lookup); },
-          [&](const GetPost& call) { return ports.store->post_get(op, call.step); },
-          [&](const ReleaseLeasePost& call) { return ports.store->post_release(op, call.lease); },
-          [&](const SendPost& call) { return ports.messenger->post_send(op, call.to, call.message); },
-          [&](const RecvPost&) { return ports.messenger->post_recv(op); },
-          [&](const RuntimePost& call) { return post_runtime(op, call, *ports.runtime); },
-          [&](const CancelPost& call) {
-            cancel(op, call.where, ports);
-            return Status();
-          },
-      },
-      post.call);
+  const Status status =
+      std::visit(Overloaded{
+                     [&](const CopyPost& call) { return ports.transport->post_copy(op, call.steps); },
+                     [&](const ChecksumPost& call) { return ports.transport->post_checksum(op, call.steps, call.end); },
+                     [&](const RevokePost& call) { return ports.transport->post_revoke(op, call.key); },
+                     [&](const BeginPost& call) { return ports.store->post_begin(op, call.txn, call.target); },
+                     [&](const PutPost& call) { return ports.store->post_put(op, call.txn, call.step); },
+                     [&](const CommitPost& call) { return ports.store->post_commit(op, call.txn, call.publication); },
+                     [&](const AbortPost& call) { return ports.store->post_abort(op, call.txn); },
+                     [&](const LookupPost& call) { return ports.store->post_lookup(op, call.lookup); },
+                     [&](const GetPost& call) { return ports.store->post_get(op, call.step); },
+                     [&](const ReleaseLeasePost& call) { return ports.store->post_release(op, call.lease); },
+                     [&](const SendPost& call) { return ports.messenger->post_send(op, call.to, call.message); },
+                     [&](const RecvPost&) { return ports.messenger->post_recv(op); },
+                     [&](const RuntimePost& call) { return post_runtime(op, call, *ports.runtime); },
+                     [&](const CancelPost& call) {
+                       cancel(op, call.where, ports);
+                       return Status();
+                     },
+                 },
+                 post.call);
   if (!status.ok()) refused.push_back(Completion{op, status, std::monostate(), false});
 }
 

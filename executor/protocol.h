@@ -66,8 +66,8 @@ struct CancelPost {
 
 struct Post {
   OpId op;
-  std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost, LookupPost, GetPost, ReleaseLeasePost,
-               SendPost, RecvPost, RuntimePost, CancelPost>
+  std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost, LookupPost, GetPost,
+               ReleaseLeasePost, SendPost, RecvPost, RuntimePost, CancelPost>
       call;
 
   // "copy", "revoke", ...

@@ -166,8 +166,7 @@ Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const Layout
   std::map<RegionId, StoredObject> objects;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const PageObjectKey& key = wanted[i];
-    const uint64_t page =
-        static_cast<uint64_t>(std::find(keys.begin(), keys.end(), key.page) - keys.begin());
+    const uint64_t page = static_cast<uint64_t>(std::find(keys.begin(), keys.end(), key.page) - keys.begin());
     const std::string own = key.object == PageObject::kState ? fmt::format("{}/state", key.part.text())
                                                              : fmt::format("{}/{}", key.part.text(), page);
     StoredObject object = found.objects[i].object;

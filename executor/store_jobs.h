@@ -52,8 +52,8 @@ std::shared_ptr<const UploadJob> make_upload_job(const UploadDocuments& document
                                                  Faults& faults);
 
 // What the store has to publish: the objects with their checksums as stored. `stored` has each of the job's objects.
-std::optional<Valid<StoreManifest>> upload_manifest(const UploadJob& job, const std::map<RegionId, StoredObject>& stored,
-                                                    Faults& faults);
+std::optional<Valid<StoreManifest>> upload_manifest(const UploadJob& job,
+                                                    const std::map<RegionId, StoredObject>& stored, Faults& faults);
 
 // The same as page objects. `keys` are those of the pages of the snapshot's tokens, which begin at token 0. Row objects
 // of full pages only; the states belong to the last page, and only when the snapshot ends with it.
@@ -63,8 +63,8 @@ std::vector<PageEntry> upload_pages(const UploadJob& job, std::span<const PageKe
 // The objects that a matched prefix is restored from, in the order in which a look-up should ask for them.
 std::vector<PageObjectKey> prefix_objects(const PrefixMatch& match, std::span<const PageKey> keys);
 
-// The manifest of a prefix of pages: `found` answers prefix_objects(). Its objects have names of their own, in the order
-// of `found`; `snapshot` is of the prefix's tokens. kNotFound, naming the first, when one is missing.
+// The manifest of a prefix of pages: `found` answers prefix_objects(). Its objects have names of their own, in the
+// order of `found`; `snapshot` is of the prefix's tokens. kNotFound, naming the first, when one is missing.
 Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const LayoutCatalog& catalog,
                                                                     const PrefixMatch& match,
                                                                     std::span<const PageKey> keys,
@@ -75,7 +75,7 @@ struct RestoreJob {
   std::shared_ptr<const Valid<TransferPlan>> plan;
   std::vector<GetStep> gets;  // without the lease
   std::vector<uint64_t> get_bytes;
-  uint64_t bytes = 0;          // that the targets need
+  uint64_t bytes = 0;  // that the targets need
   uint64_t object_count = 0;
   StepCounts counts;
 };

@@ -119,10 +119,10 @@ struct FoundObject {
 // Found and leased. For pages: those of the keys that are there, in the order they were asked for.
 struct Found {
   LeaseId lease;
-  TimePoint lease_end;                                  // by the store's clock
+  TimePoint lease_end;                                   // by the store's clock
   std::shared_ptr<const Valid<StoreManifest>> manifest;  // of a snapshot; else null
-  std::vector<FoundObject> objects;                     // of a snapshot: those of the manifest, in its order
-  std::vector<PageObjectKey> pages;                     // of each object, for pages
+  std::vector<FoundObject> objects;                      // of a snapshot: those of the manifest, in its order
+  std::vector<PageObjectKey> pages;                      // of each object, for pages
 };
 
 // Reads a part of one object. The steps' source offsets count in the object. Only chunks that a step touches are read,
@@ -135,8 +135,8 @@ struct GetStep {
 };
 
 struct GetReport {
-  uint64_t bytes = 0;        // delivered
-  uint64_t bytes_read = 0;   // of stored chunks
+  uint64_t bytes = 0;       // delivered
+  uint64_t bytes_read = 0;  // of stored chunks
   uint64_t chunks_read = 0;
 
   GetReport& operator+=(const GetReport& other) {

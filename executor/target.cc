@@ -12,8 +12,7 @@ constexpr size_t kEarlyReceiptsMax = 65536;
 
 }  // namespace
 
-Target::Target(const ParticipantOptions& options)
-    : ParticipantProtocol(Role::kTarget, RuntimeCall::kReserve, options) {
+Target::Target(const ParticipantOptions& options) : ParticipantProtocol(Role::kTarget, RuntimeCall::kReserve, options) {
   state_ = TransferState::kReserving;
 }
 

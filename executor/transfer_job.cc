@@ -45,10 +45,8 @@ std::shared_ptr<const TransferJob> make_job(const TransferDocuments& documents,
 
   const BindingContext source_context(*documents.source, documents.snapshot.get());
   const BindingContext target_context(*documents.target, documents.snapshot.get());
-  const std::optional<BoundSide> source =
-      BoundSide::bind(source_context, pointers_to(job->source_bindings), faults);
-  const std::optional<BoundSide> target =
-      BoundSide::bind(target_context, pointers_to(job->target_bindings), faults);
+  const std::optional<BoundSide> source = BoundSide::bind(source_context, pointers_to(job->source_bindings), faults);
+  const std::optional<BoundSide> target = BoundSide::bind(target_context, pointers_to(job->target_bindings), faults);
   if (!source || !target) return nullptr;
 
   const PlanSide source_side(*documents.source, source_context.placement_digest());

@@ -82,8 +82,8 @@ bool Writer::execute(TimePoint now, std::vector<Post>& posts) {
   }
   if (copies_->failure()) {
     const auto& [unit, status] = *copies_->failure();
-    fail(Status(status.code(), fmt::format("{}: copy {} of {}: {}", label(), unit + 1, copies_->unit_count(),
-                                           status.message())),
+    fail(Status(status.code(),
+                fmt::format("{}: copy {} of {}: {}", label(), unit + 1, copies_->unit_count(), status.message())),
          TransferState::kDraining);
     return true;
   }

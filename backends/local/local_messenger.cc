@@ -31,8 +31,8 @@ void MessageHub::receive(const PeerId& me, OpId op, LocalQueue& queue) {
 void MessageHub::cancel(const PeerId& me, OpId op) {
   const std::lock_guard lock(mutex_);
   Box& box = boxes_[me];
-  const auto found = std::find_if(box.receives.begin(), box.receives.end(),
-                                  [&](const auto& receive) { return receive.first == op; });
+  const auto found =
+      std::find_if(box.receives.begin(), box.receives.end(), [&](const auto& receive) { return receive.first == op; });
   if (found == box.receives.end()) return;
   found->second->add(Completion{op, Status(Code::kCancelled, "cancelled"), std::monostate(), true});
   box.receives.erase(found);

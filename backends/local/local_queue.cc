@@ -7,9 +7,9 @@
 namespace crossdock {
 
 TimePoint steady_now() {
-  return TimePoint::from_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                std::chrono::steady_clock::now().time_since_epoch())
-                                .count());
+  return TimePoint::from_ns(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 size_t LocalQueue::wait(std::span<Completion> out, TimePoint deadline) {

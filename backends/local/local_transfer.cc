@@ -124,8 +124,7 @@ uint64_t region_bytes(const std::vector<BindingPointer>& bindings) {
 }
 
 // Drives a protocol with whoever watches it.
-void drive_watched(Protocol& protocol, const Ports& ports, ProtocolObserver* interrupter,
-                   ProtocolObserver* observer) {
+void drive_watched(Protocol& protocol, const Ports& ports, ProtocolObserver* interrupter, ProtocolObserver* observer) {
   std::vector<ProtocolObserver*> observers;
   for (ProtocolObserver* each : {interrupter, observer})
     if (each != nullptr) observers.push_back(each);
@@ -179,15 +178,14 @@ LocalTransferReport run_local_transfer(const LocalTransferRequest& request, Loca
   CoordinatorOptions coordinator_options = request.coordinator;
   MessageHub hub;
   CopyMeter meter;
-  auto pool = std::make_unique<ThreadPool>(request.thread_count == 0 ? processor_count() : request.thread_count,
-                                           kWaitingMax);
+  auto pool =
+      std::make_unique<ThreadPool>(request.thread_count == 0 ? processor_count() : request.thread_count, kWaitingMax);
   const uint64_t total_bytes = region_bytes(request.target_bindings);
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<ParticipantProtocol>> protocols;
   std::vector<std::string> names;
   const auto add = [&](Role role, const BindingPointer& binding) {
-    const ParticipantOptions options =
-        local_participant_options(request, (*binding)->participant, nodes.size() + 1);
+    const ParticipantOptions options = local_participant_options(request, (*binding)->participant, nodes.size() + 1);
     auto node = std::make_unique<Node>(registry, *pool, runtime, role, total_bytes, &meter);
     node->messenger = std::make_unique<LocalMessenger>(hub, local_peer(role, options.participant), node->queue);
     if (role == Role::kSource && request.fault.kind != LocalFault::Kind::kNone &&

@@ -1,5 +1,5 @@
-// Runs protocols on this process: a thread for each participant of a live transfer, or the caller's thread for an upload
-// or a restore; one pool of threads copies.
+// Runs protocols on this process: a thread for each participant of a live transfer, or the caller's thread for an
+// upload or a restore; one pool of threads copies.
 #pragma once
 
 #include <atomic>

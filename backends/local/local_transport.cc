@@ -25,12 +25,12 @@ Result<Accesses> access_all(const MemoryRegistry& memory, const std::vector<Regi
 
 Status check_fits(const CopyStep& step, const CopyWork& work, uint64_t source_bytes, uint64_t target_bytes) {
   if (fits(step, source_bytes, target_bytes)) return Status();
-  return Status(Code::kInvalidArgument,
-                fmt::format("a step of {} bytes from byte {} of region {} ({} bytes) to byte {} of region {} ({} bytes) "
-                            "leaves one of them",
-                            step.total_bytes(), step.source_offset, work.source_regions[step.source_region].to_text(),
-                            source_bytes, step.target_offset, work.target_regions[step.target_region].to_text(),
-                            target_bytes));
+  return Status(
+      Code::kInvalidArgument,
+      fmt::format("a step of {} bytes from byte {} of region {} ({} bytes) to byte {} of region {} ({} bytes) "
+                  "leaves one of them",
+                  step.total_bytes(), step.source_offset, work.source_regions[step.source_region].to_text(),
+                  source_bytes, step.target_offset, work.target_regions[step.target_region].to_text(), target_bytes));
 }
 
 Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_bytes,
@@ -40,8 +40,8 @@ Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_
   TRY(const Accesses sources, access_all(memory, work.source_regions));
   TRY(const Accesses targets, access_all(memory, work.target_regions));
   for (const CopyStep& step : steps.steps())
-    TRY_STATUS(check_fits(step, work, sources[step.source_region].bytes().size(),
-                          targets[step.target_region].bytes().size()));
+    TRY_STATUS(
+        check_fits(step, work, sources[step.source_region].bytes().size(), targets[step.target_region].bytes().size()));
   for (const CopyStep& step : steps.steps()) {
     if (is_cancelled()) return Status(Code::kCancelled, "cancelled");
     copy_step(step, sources[step.source_region].bytes(), targets[step.target_region].bytes(),
@@ -70,8 +70,7 @@ Completion checksum(const MemoryRegistry& memory, const StepSpan& steps, StepEnd
   }
   StepsChecksum sum;
   for (const CopyStep& step : steps.steps()) {
-    const std::span<const std::byte> bytes =
-        accesses[of_source ? step.source_region : step.target_region].bytes();
+    const std::span<const std::byte> bytes = accesses[of_source ? step.source_region : step.target_region].bytes();
     const uint64_t begin = of_source ? step.source_offset : step.target_offset;
     const uint64_t span = of_source ? step.source_span() : step.target_span();
     if (span > bytes.size() || begin > bytes.size() - span) {
@@ -91,21 +90,21 @@ Completion checksum(const MemoryRegistry& memory, const StepSpan& steps, StepEnd
 }  // namespace
 
 Status LocalTransport::post_copy(OpId op, const StepSpan& steps) {
-  return post_to_pool(pool_, queue_, cancelled_, op,
-                      [&memory = memory_, steps, total = total_bytes_,
-                       meter = meter_](const std::function<bool()>& is_cancelled) {
-                        Completion completion;
-                        if (meter != nullptr) meter->began();
-                        completion.status = copy(memory, steps, total, is_cancelled);
-                        if (meter != nullptr && completion.status.ok()) meter->ended(steps.total_bytes());
-                        return completion;
-                      });
+  return post_to_pool(
+      pool_, queue_, cancelled_, op,
+      [&memory = memory_, steps, total = total_bytes_, meter = meter_](const std::function<bool()>& is_cancelled) {
+        Completion completion;
+        if (meter != nullptr) meter->began();
+        completion.status = copy(memory, steps, total, is_cancelled);
+        if (meter != nullptr && completion.status.ok()) meter->ended(steps.total_bytes());
+        return completion;
+      });
 }
 
 Status LocalTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) {
-  return post_to_pool(
-      pool_, queue_, cancelled_, op,
-      [&memory = memory_, steps, end](const std::function<bool()>&) { return checksum(memory, steps, end); });
+  return post_to_pool(pool_, queue_, cancelled_, op, [&memory = memory_, steps, end](const std::function<bool()>&) {
+    return checksum(memory, steps, end);
+  });
 }
 
 Status LocalTransport::post_revoke(OpId op, const RegionKey& key) {

@@ -9,9 +9,7 @@
 namespace crossdock {
 namespace {
 
-void put(ByteWriter& out, const std::optional<SnapshotId>& snapshot) {
-  out.text(snapshot ? snapshot->hex() : "");
-}
+void put(ByteWriter& out, const std::optional<SnapshotId>& snapshot) { out.text(snapshot ? snapshot->hex() : ""); }
 
 void get(ByteReader& in, std::optional<SnapshotId>& snapshot) {
   const std::string_view hex = in.text();

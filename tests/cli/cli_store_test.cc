@@ -29,9 +29,9 @@ class CliStore : public Cli {
 
 TEST_F(CliStore, ReshardMovesEveryByteBetweenLayoutsPagesAndAxisOrders) {
   for (const std::string verify : {"full", "checksum", "off"}) {
-    const json report = json::parse(
-        output_of({"reshard", "--config", kSmall, "--from", "tp4", "--to", "tp2xpp2", "--tokens", "70", "--page-size",
-                   "16:8", "--layout", "nhd:hnd", "--verify", verify, "--json"}));
+    const json report =
+        json::parse(output_of({"reshard", "--config", kSmall, "--from", "tp4", "--to", "tp2xpp2", "--tokens", "70",
+                               "--page-size", "16:8", "--layout", "nhd:hnd", "--verify", verify, "--json"}));
     EXPECT_EQ(report.at("activated"), true);
     // 32 layers x (key, value) x 8 heads x 128 x 2 bytes x 70 tokens.
     EXPECT_EQ(report.at("bytes"), 32 * 2 * 8 * 128 * 2 * 70);
@@ -46,8 +46,8 @@ TEST_F(CliStore, ReshardMovesEveryByteBetweenLayoutsPagesAndAxisOrders) {
 
 TEST_F(CliStore, AReshardThatFailsLeavesNothingActiveOrHeld) {
   for (const char* fault : {"copy", "bit"}) {
-    const Ended result =
-        run({"reshard", "--config", kSmall, "--from", "tp2", "--to", "tp4", "--tokens", "64", "--fail", fault, "--json"});
+    const Ended result = run(
+        {"reshard", "--config", kSmall, "--from", "tp2", "--to", "tp4", "--tokens", "64", "--fail", fault, "--json"});
     EXPECT_EQ(result.exit_code, 1);
     const json report = json::parse(result.out);
     EXPECT_EQ(report.at("activated"), false);
@@ -71,7 +71,8 @@ TEST_F(CliStore, AnInterruptedReshardSaysWhatStateThingsAreIn) {
           "--tokens", "64", "--fail", "writer", "--drain", "1", "--record", work("recording").c_str(), nullptr);
     _exit(99);
   }
-  while (!fs::exists(work("recording") / "coordinator.jsonl") || fs::file_size(work("recording") / "coordinator.jsonl") == 0)
+  while (!fs::exists(work("recording") / "coordinator.jsonl") ||
+         fs::file_size(work("recording") / "coordinator.jsonl") == 0)
     std::this_thread::yield();
   ASSERT_EQ(kill(pid, SIGINT), 0);
   int status = 0;
@@ -105,8 +106,8 @@ TEST_F(CliStore, WhatWasPutComesOutInAnyOtherLayout) {
   put("cache", "tp4", "150");
   const std::string snapshot = only_snapshot("cache");
   for (const std::string to : {"tp2", "tp8pp2", "pp4"}) {
-    const json report = json::parse(output_of({"store", "get", "cache", snapshot.substr(0, 10), "--to", to, "--page-size",
-                                               "24", "--layout", "hnd", "--verify", "full", "--json"}));
+    const json report = json::parse(output_of({"store", "get", "cache", snapshot.substr(0, 10), "--to", to,
+                                               "--page-size", "24", "--layout", "hnd", "--verify", "full", "--json"}));
     EXPECT_EQ(report.at("activated"), true);
     EXPECT_EQ(report.at("wrong"), "");
     EXPECT_EQ(report.at("bytes"), 32 * 2 * 8 * 128 * 2 * 150);
@@ -192,15 +193,18 @@ TEST_F(CliStore, BytesOfARuntimeGoThroughFilesInAndOut) {
   const Ended out = run(with_side({"store", "get", "cache", snapshot, "--data-output", "regions", "--quiet"}));
   ASSERT_EQ(out.exit_code, 0) << out.err;
   EXPECT_EQ(run({"store", "init", "second"}).exit_code, 0);
-  const Ended in = run(with_side({"store", "put", "second", "--snapshot", "snapshot.json", "--data", "regions", "--quiet"}));
+  const Ended in =
+      run(with_side({"store", "put", "second", "--snapshot", "snapshot.json", "--data", "regions", "--quiet"}));
   ASSERT_EQ(in.exit_code, 0) << in.err;
   EXPECT_EQ(only_snapshot("second"), snapshot);
   // Content of the first store's seed, read out of the second one.
-  const json report = json::parse(output_of({"store", "get", "second", snapshot, "--to", "pp2", "--verify", "full", "--json"}));
+  const json report =
+      json::parse(output_of({"store", "get", "second", snapshot, "--to", "pp2", "--verify", "full", "--json"}));
   EXPECT_EQ(report.at("wrong"), "");
   EXPECT_EQ(report.at("activated"), true);
   fs::resize_file(fs::directory_iterator(work("regions"))->path(), 10);
-  EXPECT_NE(refusal_of(with_side({"store", "put", "second", "--snapshot", "snapshot.json", "--data", "regions"})).find("has 10 bytes"),
+  EXPECT_NE(refusal_of(with_side({"store", "put", "second", "--snapshot", "snapshot.json", "--data", "regions"}))
+                .find("has 10 bytes"),
             std::string::npos);
 }
 
@@ -212,8 +216,8 @@ TEST_F(CliStore, PagesAreFoundByTheTokensOfAnyRequestThatBeginsAlike) {
   write("longer.txt", tokens + "1,2,3,4,5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30");
   write("other.txt", "9\n" + tokens);
   const auto pages = [&](const std::string& command, const std::string& file, std::vector<std::string> more) {
-    std::vector<std::string> arguments = {"store", "pages", command, "cache", "--config", kSmall, "--store-page-size",
-                                          "16", "--tokens-file", file};
+    std::vector<std::string> arguments = {
+        "store", "pages", command, "cache", "--config", kSmall, "--store-page-size", "16", "--tokens-file", file};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(arguments);
   };

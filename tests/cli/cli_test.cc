@@ -827,8 +827,8 @@ TEST_F(Cli, CompletionForBashOffersEveryOptionOfTheHelp) {
 TEST_F(Cli, CompletionForBashKnowsCommandsOfCommands) {
   write("crossdock.bash", output_of({"completion", "bash"}));
   const auto complete = [&](const std::string& words, size_t number) {
-    const std::string script = "source ./crossdock.bash; COMP_WORDS=(" + words + "); COMP_CWORD=" +
-                               std::to_string(number) + "; _crossdock; echo \" ${COMPREPLY[*]} \"";
+    const std::string script = "source ./crossdock.bash; COMP_WORDS=(" + words +
+                               "); COMP_CWORD=" + std::to_string(number) + "; _crossdock; echo \" ${COMPREPLY[*]} \"";
     return run_program({"bash", "--norc", "-c", script}).out;
   };
   EXPECT_EQ(complete("crossdock store p", 2), " put pages pin \n");

@@ -45,7 +45,8 @@ struct SmallTransfer {
 
   // Adds everything to the world. `wrap` may put another protocol in the place of each.
   using Wrap = std::function<Protocol&(const PeerId& peer, Protocol& protocol)>;
-  void join(StepWorld& world, const Wrap& wrap = [](const PeerId&, Protocol& protocol) -> Protocol& { return protocol; });
+  void join(
+      StepWorld& world, const Wrap& wrap = [](const PeerId&, Protocol& protocol) -> Protocol& { return protocol; });
 
   ParticipantOptions participant_options(const ParticipantId& participant, uint64_t number) const;
 

@@ -190,14 +190,15 @@ void StepWorld::execute(const Event& event, bool fail, bool happens) {
     StepsChecksum result;
     for (const CopyStep& step : sum->steps.steps()) {
       const CopyWork& work = sum->steps.work();
-      const RegionKey& key = of_source ? work.source_regions[step.source_region] : work.target_regions[step.target_region];
+      const RegionKey& key =
+          of_source ? work.source_regions[step.source_region] : work.target_regions[step.target_region];
       const auto access = memory_.owner_access(key);
       CHECK(access.ok());
       ByteRanges pieces(step);
       for (ByteCopy piece; pieces.next(piece);)
-        result.crc32c = crc32c(access.value().bytes().subspan(of_source ? piece.source_offset : piece.target_offset,
-                                                              piece.bytes),
-                               result.crc32c);
+        result.crc32c =
+            crc32c(access.value().bytes().subspan(of_source ? piece.source_offset : piece.target_offset, piece.bytes),
+                   result.crc32c);
     }
     completion.result = result;
   } else if (const auto* revoke = std::get_if<RevokePost>(&post.call)) {
@@ -297,8 +298,8 @@ void StepWorld::run(const std::vector<ScheduledDeviation>& deviations, uint64_t 
   }
   for (const Party& each : parties_)
     if (!each.protocol->finished() && !killed_.contains(each.peer))
-      violations_.push_back(fmt::format("I6: '{}' is still {} after {} steps", each.peer.text(), each.protocol->state(),
-                                        step_count_));
+      violations_.push_back(
+          fmt::format("I6: '{}' is still {} after {} steps", each.peer.text(), each.protocol->state(), step_count_));
   // What is still to happen of operations that their posters gave up, or that were posted by the dead.
   for (const Event& event : std::exchange(events_, {}))
     if (!event.is_delivery && is_data(event.post)) execute(event, false, true);

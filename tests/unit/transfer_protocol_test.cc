@@ -283,8 +283,8 @@ TEST(Transfer, RepliesOfAnEarlierOperationOrAnEarlierLifeCountForNothing) {
     coordinator.advance(TimePoint(), std::span(&completion, 1), posts);
   };
   const auto each_side = [&](const char* operation) {
-    for (const auto& [role, bindings] : {std::pair(Role::kSource, &transfer.source.bindings),
-                                         std::pair(Role::kTarget, &transfer.target.bindings)})
+    for (const auto& [role, bindings] :
+         {std::pair(Role::kSource, &transfer.source.bindings), std::pair(Role::kTarget, &transfer.target.bindings)})
       for (const BindingPointer& binding : *bindings) {
         hear(operation, identity_of(**binding), FailureBody{role, Status(Code::kIo, "of the first operation")});
         hear(operation, identity_of(**binding), ExportBody{role, binding});
@@ -296,8 +296,8 @@ TEST(Transfer, RepliesOfAnEarlierOperationOrAnEarlierLifeCountForNothing) {
   EXPECT_EQ(coordinator.state(), "collecting exports");
   EXPECT_EQ(coordinator.job(), nullptr);
 
-  for (const auto& [role, bindings] : {std::pair(Role::kSource, &transfer.source.bindings),
-                                       std::pair(Role::kTarget, &transfer.target.bindings)})
+  for (const auto& [role, bindings] :
+       {std::pair(Role::kSource, &transfer.source.bindings), std::pair(Role::kTarget, &transfer.target.bindings)})
     for (const BindingPointer& binding : *bindings) hear("second", identity_of(**binding), ExportBody{role, binding});
   ASSERT_EQ(coordinator.state(), "collecting reports");
   // An earlier life of each target says that it is ready.
@@ -308,8 +308,7 @@ TEST(Transfer, RepliesOfAnEarlierOperationOrAnEarlierLifeCountForNothing) {
     hear("second", earlier, FailureBody{Role::kTarget, Status(Code::kIo, "of an earlier life")});
   }
   EXPECT_EQ(coordinator.state(), "collecting reports");
-  for (const BindingPointer& binding : transfer.target.bindings)
-    hear("second", identity_of(**binding), ReadyBody{1});
+  for (const BindingPointer& binding : transfer.target.bindings) hear("second", identity_of(**binding), ReadyBody{1});
   EXPECT_EQ(coordinator.state(), "telling the decision");
 }
 
