@@ -63,12 +63,8 @@ void check_together(const Source& source, Faults& faults) {
 // that are too long for a file keep their begin and get their SHA-256; no name that is not too long becomes so long.
 std::string file_name(const ParticipantId& participant) {
   constexpr size_t kEscapedBytesMax = 180;  // with the digest and .json below the 255 of a file system
-  constexpr std::string_view kKept = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  std::string escaped;
-  for (const char byte : participant.text()) {
-    const bool is_kept = kKept.find(byte) != std::string_view::npos && !(byte == '.' && escaped.empty());
-    escaped += is_kept ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
-  }
+  std::string escaped = escaped_name(participant.text());
+  if (escaped.starts_with('.')) escaped.replace(0, 1, "%2E");
   if (escaped.size() > kEscapedBytesMax)
     escaped = fmt::format("{}-{}", escaped.substr(0, kEscapedBytesMax), sha256(participant.text()).hex());
   return escaped + ".json";

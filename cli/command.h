@@ -108,6 +108,9 @@ int write_document(const std::string& path, const std::string& text, std::string
 // "crossdock: LINE" to standard error.
 void tell(std::string_view line);
 
+// A name as that of a file: other bytes than [A-Za-z0-9._-] stand as %XX.
+std::string escaped_name(const std::string& name);
+
 // A path as JSON can hold it: itself when it is UTF-8, else escaped.
 std::string json_path(const std::string& path);
 

@@ -2,8 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -190,7 +188,7 @@ int run(const Options& options) {
   int exit_code = kDone;
   std::optional<Sides> sides = make_sides(options, exit_code);
   if (!sides) return exit_code;
-  const size_t threads = options.threads == 0 ? processor_count() : options.threads;
+  const size_t threads = thread_count_or_all(options.threads);
   const bool quiet = options.quiet || options.json;
 
   fill(sides->source, options.seed, threads, "writing synthetic content", quiet);
@@ -217,8 +215,7 @@ int run(const Options& options) {
   request.thread_count = threads;
   request.fault = fault_of(options, *sides);
 
-  uint64_t total_bytes = 0;
-  for (const auto& [key, mapping] : sides->source.memory.regions()) total_bytes += mapping.get_deleter().bytes;
+  const uint64_t total_bytes = sides->source.memory.total_bytes();
   Progress progress("copying", total_bytes, progress_mode(quiet));
   const InterruptFlag interrupt;
   RecordingFolder recordings(options.record_dir);

@@ -137,15 +137,6 @@ std::optional<LocalSide> load_side(const SideOptions& options,
   return make_local_side(request, exit_code);
 }
 
-std::string escaped_name(const std::string& name) {
-  constexpr std::string_view kKept = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  std::string escaped;
-  for (const char byte : name)
-    escaped += kKept.find(byte) != std::string_view::npos ? std::string(1, byte)
-                                                          : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
-  return escaped;
-}
-
 std::string region_file(const std::string& directory, const RegionKey& key) {
   const std::string address = key.address ? fmt::format("~{:x}", *key.address) : "";
   return (std::filesystem::path(directory) /

@@ -70,9 +70,6 @@ std::string region_file(const std::string& directory, const RegionKey& key);
 Status read_regions(const std::string& directory, const LocalSide& side);
 Status write_regions(const std::string& directory, const LocalSide& side);
 
-// A name of a file or folder in which other bytes than [A-Za-z0-9._-] stand as %XX.
-std::string escaped_name(const std::string& name);
-
 // "2026-11-29 23:10:02Z"
 std::string time_text(TimePoint since_1970);
 

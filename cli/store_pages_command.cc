@@ -192,12 +192,18 @@ struct Matched {
 
 Result<Matched> match_request(StoreCore& store, const Request& request) {
   TRY(LayoutCatalog catalog, store.catalog(request.domain));
+  const CacheSchema& schema = (*request.placement)->cache_schema;
+  const bool has_states = std::any_of(schema.groups.begin(), schema.groups.end(), [](const LayerGroup& group) {
+    return std::any_of(group.components.begin(), group.components.end(),
+                       [](const Component& component) { return component.is_state(); });
+  });
   std::vector<PageObjectKey> wanted;
   for (const PageKey& page : request.keys)
     for (const CatalogedLayout& layout : catalog.layouts())
       for (const StorePart& part : layout.layout->parts)
         for (const PageObject object : {PageObject::kRows, PageObject::kState})
-          wanted.push_back(PageObjectKey{page, layout.digest, part.key, object});
+          if (object == PageObject::kRows || has_states)
+            wanted.push_back(PageObjectKey{page, layout.digest, part.key, object});
   TRY(const Found found, store.lookup(Lookup{wanted, LeaseRequest{"match", Duration::from_s(60)}}));
   TRY_STATUS(store.release(found.lease));
   TRY(PrefixMatch match, match_prefix(catalog, request.keys, FoundInventory(found)));

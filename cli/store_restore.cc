@@ -50,7 +50,7 @@ void add_restore_options(CLI::App& command, RestoreSettings& settings) {
 
 int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, RestoreOptions options,
                 const std::string& data_output, uint64_t seed) {
-  const size_t threads = settings.threads == 0 ? processor_count() : settings.threads;
+  const size_t threads = thread_count_or_all(settings.threads);
   const bool quiet = settings.json || settings.quiet;
   options.operation = OperationId("store");
   options.target = side.placement;

@@ -34,9 +34,7 @@ void add_upload_options(CLI::App& command, UploadSettings& settings) {
   command.add_flag("--quiet", settings.quiet, "No progress");
 }
 
-size_t threads_of(const UploadSettings& settings) {
-  return settings.threads == 0 ? processor_count() : settings.threads;
-}
+size_t threads_of(const UploadSettings& settings) { return thread_count_or_all(settings.threads); }
 
 std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& settings,
                                                       const Valid<PlacementManifest>& placement) {
@@ -68,12 +66,11 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
   options.window = WindowLimits{2 * threads_of(settings), uint64_t{256} << 20};
   MemoryRegistry registry;
   LocalRuntime runtime(registry);
-  uint64_t total_bytes = 0;
+  const uint64_t total_bytes = side.memory.total_bytes();
   for (const BindingPointer& binding : side.bindings) {
     runtime.add(Role::kSource, binding, side.memory);
     options.participants.push_back((*binding)->participant);
   }
-  for (const auto& [key, mapping] : side.memory.regions()) total_bytes += side.memory.find(key).size();
 
   RecordingFolder recordings(settings.record_dir);
   report.problem = recordings.make();

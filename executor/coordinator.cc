@@ -6,14 +6,6 @@
 #include <array>
 
 namespace crossdock {
-namespace {
-
-std::string member_text(Role role, const ParticipantId& participant) {
-  return fmt::format("{} '{}'", role == Role::kSource ? "source" : "target", participant.text());
-}
-
-}  // namespace
-
 Status TransferOutcome::status() const {
   if (!activate) return cause;
   if (unconfirmed_targets.empty()) return Status();
@@ -89,14 +81,11 @@ void Coordinator::handle(const Message& message) {
 
 // Names the first few for which it does not hold.
 std::string Coordinator::missing(bool (*is_there)(const Member&), bool targets_only) const {
-  std::string text;
-  size_t count = 0;
-  for (const auto& [id, member] : members_) {
-    if ((targets_only && id.first != Role::kTarget) || is_there(member)) continue;
-    if (++count <= 3) text += (count > 1 ? ", " : "") + member_text(id.first, id.second);
-  }
-  if (count > 3) text += fmt::format(" and {} more", count - 3);
-  return text;
+  std::vector<std::string> names;
+  for (const auto& [id, member] : members_)
+    if ((!targets_only || id.first == Role::kTarget) && !is_there(member))
+      names.push_back(member_text(id.first, id.second));
+  return first_few(names);
 }
 
 void Coordinator::hand_out(TimePoint now) {
@@ -107,11 +96,10 @@ void Coordinator::hand_out(TimePoint now) {
   const auto job =
       make_job(options_.documents, std::move(sources), std::move(targets), options_.plan, options_.lower, faults);
   if (job == nullptr) return decide(false, faults.to_status(), now);
-  auto addressed = std::make_shared<TransferJob>(*job);
-  for (const PeerAddress& each : options_.sources) addressed->source_peers[each.participant] = each.peer;
-  for (const PeerAddress& each : options_.targets) addressed->target_peers[each.participant] = each.peer;
-  addressed->checksum = options_.checksum;
-  job_ = std::move(addressed);
+  for (const PeerAddress& each : options_.sources) job->source_peers[each.participant] = each.peer;
+  for (const PeerAddress& each : options_.targets) job->target_peers[each.participant] = each.peer;
+  job->checksum = options_.checksum;
+  job_ = job;
   for (const auto& [id, member] : members_) mail_.repeat(member.peer, "job", message(JobBody{job_}));
   state_ = CoordinatorState::kCollectingReports;
 }

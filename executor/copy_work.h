@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "model/binding.h"
 #include "model/ids.h"
 #include "planner/bound_side.h"
 #include "planner/steps.h"
@@ -28,6 +29,9 @@ struct RegionKey {
 
   static RegionKey of(const BoundRegion& region) {
     return RegionKey{region.instance, region.id, region.address, region.epoch};
+  }
+  static RegionKey of(const RuntimeBinding& binding, const Region& region) {
+    return RegionKey{binding.instance, region.id, region.address, region.epoch};
   }
   // "'p0-t0/key' epoch 3"
   std::string to_text() const;
@@ -75,7 +79,6 @@ class StepSpan {
   std::span<const CopyStep> steps() const {
     return work_ == nullptr ? std::span<const CopyStep>() : std::span(work_->steps).subspan(begin_, end_ - begin_);
   }
-  size_t begin() const { return begin_; }
   uint64_t total_bytes() const {
     uint64_t bytes = 0;
     for (const CopyStep& step : steps()) bytes += step.total_bytes();

@@ -2,10 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace crossdock {
 
 std::string PeerIdentity::to_text() const {
   return fmt::format("'{}' (instance '{}', generation {})", participant.text(), instance.text(), generation);
+}
+
+std::string member_text(Role role, const ParticipantId& participant) {
+  return fmt::format("{} '{}'", role == Role::kSource ? "source" : "target", participant.text());
+}
+
+std::string first_few(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i > 0 ? ", " : "") + names[i];
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
 }
 
 }  // namespace crossdock

@@ -30,6 +30,12 @@ struct PeerIdentity {
 
 enum class Role { kSource, kTarget };
 
+// "source 'p0-t0'"
+std::string member_text(Role role, const ParticipantId& participant);
+
+// The first three of the names between commas, and how many more there are; empty without any.
+std::string first_few(const std::vector<std::string>& names);
+
 // Participant to coordinator: pinned or reserved, and this is where the bytes lie.
 struct ExportBody {
   Role role = Role::kSource;

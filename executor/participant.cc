@@ -14,9 +14,7 @@ std::string_view transfer_state_name(TransferState state) {
   return kNames[static_cast<size_t>(state)];
 }
 
-std::string ParticipantProtocol::label() const {
-  return fmt::format("{} '{}'", role_ == Role::kSource ? "source" : "target", options_.participant.text());
-}
+std::string ParticipantProtocol::label() const { return member_text(role_, options_.participant); }
 
 Message ParticipantProtocol::message(decltype(Message::body) body) const {
   PeerIdentity identity{options_.participant, InstanceId(), 0};

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <variant>
 
 #include "base/status.h"
@@ -38,8 +39,6 @@ struct StepsChecksum {
   friend bool operator==(const StepsChecksum&, const StepsChecksum&) = default;
 };
 
-using BindingPointer = std::shared_ptr<const Valid<RuntimeBinding>>;
-
 // The id 0 is no operation's. A completion with it only makes its consumer look again.
 struct Completion {
   OpId op;
@@ -47,6 +46,20 @@ struct Completion {
   std::variant<std::monostate, PutReceipt, TxnState, Found, GetReport, StepsChecksum, Message, BindingPointer> result;
   bool posted = true;  // false: the post itself was refused, and nothing happened
 };
+
+// What an operation that was accepted ended with; the id is for whoever knows it to fill in.
+inline Completion completion_of(Status status) {
+  Completion completion;
+  completion.status = std::move(status);
+  return completion;
+}
+template <class Value>
+Completion completion_of(Result<Value> result) {
+  if (!result.ok()) return completion_of(result.status());
+  Completion completion;
+  completion.result = std::move(result).value();
+  return completion;
+}
 
 // One for each participant, with one consumer.
 class CompletionQueue {

@@ -49,10 +49,9 @@ Restore::Calls Restore::calls(RuntimeCall call, std::vector<size_t> members) con
 }
 
 void Restore::post_calls(Calls& calls, TimePoint now, std::vector<Post>& posts) {
-  while (const std::optional<size_t> unit = calls.list.next(now)) {
-    calls.list.started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), RuntimePost{calls.call, options_.participants[calls.members[*unit]]}});
-  }
+  post_due(calls.list, now, ops_, posts, [&](size_t unit) {
+    return RuntimePost{calls.call, options_.participants[calls.members[unit]]};
+  });
 }
 
 void Restore::take(TimePoint now, const Completion& completion) {
@@ -131,12 +130,11 @@ bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
 }
 
 bool Restore::read(TimePoint now, std::vector<Post>& posts) {
-  while (const std::optional<size_t> unit = gets_->next(now)) {
-    GetStep get = job_->gets[*unit];
+  post_due(*gets_, now, ops_, posts, [&](size_t unit) {
+    GetStep get = job_->gets[unit];
     get.lease = found_->lease;
-    gets_->started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), GetPost{std::move(get)}});
-  }
+    return GetPost{std::move(get)};
+  });
   if (const auto& failure = gets_->failure()) {
     const Status& status = failure->second;
     fail(Status(status.code(), fmt::format("restore '{}': {}", options_.operation.text(), status.message())));
@@ -180,11 +178,7 @@ bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
     keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
     revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 2);
   }
-  if (revokes_)
-    while (const std::optional<size_t> unit = revokes_->next(now)) {
-      revokes_->started(*unit, ops_.next());
-      posts.push_back(Post{ops_.last(), RevokePost{keys_[*unit]}});
-    }
+  if (revokes_) post_due(*revokes_, now, ops_, posts, [&](size_t unit) { return RevokePost{keys_[unit]}; });
   const bool failed = revokes_ && revokes_->failure() && revokes_->quiet();
   if (failed && !cause_) cause_ = revokes_->failure()->second;
   if (failed || (now >= drain_deadline_ && !(revokes_ && revokes_->done()))) {

@@ -9,24 +9,14 @@
 #include "base/checked.h"
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
-#include "planner/verify_plan.h"
+#include "planner/proved_plan.h"
 
 namespace crossdock {
 namespace {
 
-std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<BindingPointer>& bindings) {
-  std::vector<const Valid<RuntimeBinding>*> pointers;
-  for (const BindingPointer& binding : bindings) pointers.push_back(binding.get());
-  return pointers;
-}
-
 std::optional<Valid<TransferPlan>> proved_plan(const PlanSide& source, const PlanSide& target,
                                                const PlanOptions& options, Faults& faults) {
-  std::optional<Valid<TransferPlan>> plan = make_plan(source, target, options, PlanLimits(), faults);
-  if (!plan) return std::nullopt;
-  verify_plan(*plan, source, target, VerifyLimits(), faults);
-  if (!faults.empty()) return std::nullopt;
-  return plan;
+  return make_proved_plan(source, target, options, PlanLimits(), VerifyLimits(), faults);
 }
 
 // The page number in "part/3".
@@ -161,14 +151,14 @@ Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const Layout
   if (missing != wanted.end())
     return Status(Code::kNotFound, fmt::format("{} is not stored any more", missing->to_text()));
   // In its own layout an object is called "part/3" or "part/state"; here its layout stands before that.
-  std::map<Sha256Digest, std::set<uint64_t>> pages_of;
-  std::map<Sha256Digest, std::set<ObjectKey>> parts_of;
+  std::map<PageKey, uint64_t> page_numbers;
+  for (size_t page = keys.size(); page-- > 0;) page_numbers[keys[page]] = page;
   std::map<RegionId, StoredObject> objects;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const PageObjectKey& key = wanted[i];
-    const uint64_t page = static_cast<uint64_t>(std::find(keys.begin(), keys.end(), key.page) - keys.begin());
-    const std::string own = key.object == PageObject::kState ? fmt::format("{}/state", key.part.text())
-                                                             : fmt::format("{}/{}", key.part.text(), page);
+    const std::string own = key.object == PageObject::kState
+                                ? fmt::format("{}/state", key.part.text())
+                                : fmt::format("{}/{}", key.part.text(), page_numbers.at(key.page));
     StoredObject object = found.objects[i].object;
     object.id = RegionId(fmt::format("{}/{}", key.layout.hex().substr(0, 16), own));
     found.objects[i].object.id = object.id;

@@ -96,12 +96,10 @@ bool Target::reserve(TimePoint now, std::vector<Post>& posts) {
 }
 
 std::string Target::missing_writers() const {
-  std::string missing;
-  size_t count = 0;
+  std::vector<std::string> names;
   for (const auto& [writer, expected] : expected_)
-    if (!expected.receipt && ++count <= 3) missing += fmt::format("{}{}", count > 1 ? ", " : "", writer.to_text());
-  if (count > 3) missing += fmt::format(" and {} more", count - 3);
-  return missing;
+    if (!expected.receipt) names.push_back(writer.to_text());
+  return first_few(names);
 }
 
 bool Target::collect() {
@@ -123,10 +121,7 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
     if (binding() != nullptr) keys_ = region_keys(**binding());
     revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 3);
   }
-  while (const std::optional<size_t> unit = revokes_->next(now)) {
-    revokes_->started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), RevokePost{keys_[*unit]}});
-  }
+  post_due(*revokes_, now, ops_, posts, [&](size_t unit) { return RevokePost{keys_[unit]}; });
   std::vector<OpId> left;
   for (const std::optional<WorkList>* list : {&revokes_, &checksums_})
     if (*list)

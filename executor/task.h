@@ -10,6 +10,15 @@
 
 namespace crossdock {
 
+// Posts the units of a list that are due; make_call(unit) gives the call of each.
+template <class MakeCall>
+void post_due(WorkList& list, TimePoint now, OpIds& ops, std::vector<Post>& posts, MakeCall make_call) {
+  while (const std::optional<size_t> unit = list.next(now)) {
+    list.started(*unit, ops.next());
+    posts.push_back(Post{ops.last(), make_call(*unit)});
+  }
+}
+
 class Task {
  public:
   Task(decltype(Post::call) call, const RetryOptions& retry, uint64_t seed)
@@ -17,9 +26,7 @@ class Task {
 
   // Posts it when it is due.
   void advance(TimePoint now, OpIds& ops, std::vector<Post>& posts) {
-    if (!list_.next(now)) return;
-    list_.started(0, ops.next());
-    posts.push_back(Post{ops.last(), call_});
+    post_due(list_, now, ops, posts, [this](size_t) { return call_; });
   }
   // True when the completion was this call's.
   bool complete(const Completion& completion, TimePoint now) {

@@ -4,16 +4,10 @@
 
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
-#include "planner/verify_plan.h"
+#include "planner/proved_plan.h"
 
 namespace crossdock {
 namespace {
-
-std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<BindingPointer>& bindings) {
-  std::vector<const Valid<RuntimeBinding>*> pointers;
-  for (const BindingPointer& binding : bindings) pointers.push_back(binding.get());
-  return pointers;
-}
 
 const RuntimeBinding* find_binding(const std::vector<BindingPointer>& bindings, std::string_view participant) {
   for (const BindingPointer& binding : bindings)
@@ -32,10 +26,9 @@ PeerIdentity identity_of(const RuntimeBinding& binding) {
   return PeerIdentity{binding.participant, binding.instance, binding.generation};
 }
 
-std::shared_ptr<const TransferJob> make_job(const TransferDocuments& documents,
-                                            std::vector<BindingPointer> source_bindings,
-                                            std::vector<BindingPointer> target_bindings, const PlanOptions& options,
-                                            const LowerLimits& limits, Faults& faults) {
+std::shared_ptr<TransferJob> make_job(const TransferDocuments& documents, std::vector<BindingPointer> source_bindings,
+                                      std::vector<BindingPointer> target_bindings, const PlanOptions& options,
+                                      const LowerLimits& limits, Faults& faults) {
   auto job = std::make_shared<TransferJob>();
   job->documents = documents;
   sort_bindings(source_bindings);
@@ -53,10 +46,9 @@ std::shared_ptr<const TransferJob> make_job(const TransferDocuments& documents,
   const PlanSide target_side(*documents.target, target_context.placement_digest());
   PlanOptions plan_options = options;
   plan_options.snapshot_tokens = (*documents.snapshot)->tokens;
-  std::optional<Valid<TransferPlan>> plan = make_plan(source_side, target_side, plan_options, PlanLimits(), faults);
+  std::optional<Valid<TransferPlan>> plan =
+      make_proved_plan(source_side, target_side, plan_options, PlanLimits(), VerifyLimits(), faults);
   if (!plan) return nullptr;
-  verify_plan(*plan, source_side, target_side, VerifyLimits(), faults);
-  if (!faults.empty()) return nullptr;
   std::optional<LoweredPlan> lowered = lower(**plan, *source, *target, LowerOptions(), limits, faults);
   if (!lowered) return nullptr;
   job->plan = std::make_shared<const Valid<TransferPlan>>(std::move(*plan));
@@ -81,8 +73,7 @@ std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const Participa
 
 std::vector<RegionKey> region_keys(const RuntimeBinding& binding) {
   std::vector<RegionKey> keys;
-  for (const Region& region : binding.regions)
-    keys.push_back(RegionKey{binding.instance, region.id, region.address, region.epoch});
+  for (const Region& region : binding.regions) keys.push_back(RegionKey::of(binding, region));
   return keys;
 }
 

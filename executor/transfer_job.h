@@ -49,11 +49,11 @@ struct JobPair {
 
 PeerIdentity identity_of(const RuntimeBinding& binding);
 
-// Plans, proves, binds and lowers. Null, and faults are added, when documents or bindings do not fit together.
-std::shared_ptr<const TransferJob> make_job(const TransferDocuments& documents,
-                                            std::vector<BindingPointer> source_bindings,
-                                            std::vector<BindingPointer> target_bindings, const PlanOptions& options,
-                                            const LowerLimits& limits, Faults& faults);
+// Plans, proves, binds and lowers; who the peers are is for the caller to add. Null, and faults are added, when
+// documents or bindings do not fit together.
+std::shared_ptr<TransferJob> make_job(const TransferDocuments& documents, std::vector<BindingPointer> source_bindings,
+                                      std::vector<BindingPointer> target_bindings, const PlanOptions& options,
+                                      const LowerLimits& limits, Faults& faults);
 
 // The pairs of one source, or of one target; in the order of the plan's lists.
 std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const ParticipantId& participant);

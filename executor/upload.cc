@@ -54,10 +54,9 @@ void Upload::take(TimePoint now, const Completion& completion) {
 }
 
 bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
-  while (const std::optional<size_t> unit = pins_.next(now)) {
-    pins_.started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), RuntimePost{RuntimeCall::kPin, options_.participants[*unit]}});
-  }
+  post_due(pins_, now, ops_, posts, [&](size_t unit) {
+    return RuntimePost{RuntimeCall::kPin, options_.participants[unit]};
+  });
   if (pins_.failure()) {
     const auto& [unit, status] = *pins_.failure();
     fail(Status(status.code(), fmt::format("source '{}' could not be pinned: {}", options_.participants[unit].text(),
@@ -122,10 +121,7 @@ bool Upload::begin(TimePoint now, std::vector<Post>& posts) {
 }
 
 bool Upload::put(TimePoint now, std::vector<Post>& posts) {
-  while (const std::optional<size_t> unit = puts_->next(now)) {
-    puts_->started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), PutPost{options_.txn, job_->puts[*unit]}});
-  }
+  post_due(*puts_, now, ops_, posts, [&](size_t unit) { return PutPost{options_.txn, job_->puts[unit]}; });
   if (puts_->failure()) {
     const auto& [unit, status] = *puts_->failure();
     fail(Status(status.code(), fmt::format("object '{}' of source '{}': {}", job_->puts[unit].object.text(),
@@ -253,10 +249,9 @@ bool Upload::release(TimePoint now, std::vector<Post>& posts) {
     releases_.emplace(std::vector<uint64_t>(pinned_.size(), 0), options_.window, options_.retry, options_.seed + 5);
     releases_->keep_going();
   }
-  while (const std::optional<size_t> unit = releases_->next(now)) {
-    releases_->started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), RuntimePost{RuntimeCall::kRelease, options_.participants[pinned_[*unit]]}});
-  }
+  post_due(*releases_, now, ops_, posts, [&](size_t unit) {
+    return RuntimePost{RuntimeCall::kRelease, options_.participants[pinned_[unit]]};
+  });
   if (!releases_->over()) {
     if (now < drain_deadline_) return false;
     for (const OpId op : releases_->under_way()) outcome_.lost.push_back(op);

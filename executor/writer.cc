@@ -35,7 +35,6 @@ void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
   const auto own = std::find_if(job->source_bindings.begin(), job->source_bindings.end(),
                                 [&](const BindingPointer& each) { return *each == *binding(); });
   if (own == job->source_bindings.end()) return;
-  job_ = job;
   mail_.stop_all();
   Faults faults(fmt::format("the work of {}", label()));
   std::vector<uint64_t> batch_bytes;
@@ -69,17 +68,12 @@ bool Writer::pin(TimePoint now, std::vector<Post>& posts) {
 }
 
 bool Writer::execute(TimePoint now, std::vector<Post>& posts) {
-  while (const std::optional<size_t> unit = copies_->next(now)) {
-    copies_->started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), CopyPost{batches_[*unit]}});
-  }
+  post_due(*copies_, now, ops_, posts, [&](size_t unit) { return CopyPost{batches_[unit]}; });
   // Checksums read what was sent once no copy can be repeated any more.
-  while (copies_->done()) {
-    const std::optional<size_t> unit = checksums_->next(now);
-    if (!unit) break;
-    checksums_->started(*unit, ops_.next());
-    posts.push_back(Post{ops_.last(), ChecksumPost{pairs_[*unit].all, StepEnd::kSource}});
-  }
+  if (copies_->done())
+    post_due(*checksums_, now, ops_, posts, [&](size_t unit) {
+      return ChecksumPost{pairs_[unit].all, StepEnd::kSource};
+    });
   if (copies_->failure()) {
     const auto& [unit, status] = *copies_->failure();
     fail(Status(status.code(),

@@ -37,7 +37,6 @@ class Writer : public ParticipantProtocol {
   bool drain(TimePoint now, std::vector<Post>& posts);
   std::vector<OpId> under_way() const;
 
-  std::shared_ptr<const TransferJob> job_;
   std::vector<Pair> pairs_;
   std::vector<StepSpan> batches_;
   std::optional<WorkList> copies_;

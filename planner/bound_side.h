@@ -23,6 +23,11 @@ namespace crossdock {
 
 struct SlotLimits;  // planner/slot_limits.h
 
+using BindingPointer = std::shared_ptr<const Valid<RuntimeBinding>>;
+
+// As BoundSide::bind() takes bindings.
+std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<BindingPointer>& bindings);
+
 // A region as steps name it, or an object of a store, whose instance is empty. Within an instance the address tells
 // regions of one name apart.
 struct BoundRegion {

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "planner/proved_plan.h"
+
 namespace crossdock {
 namespace {
-
-std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<PlanCache::BindingPointer>& bindings) {
-  std::vector<const Valid<RuntimeBinding>*> pointers;
-  pointers.reserve(bindings.size());
-  for (const PlanCache::BindingPointer& binding : bindings) pointers.push_back(binding.get());
-  return pointers;
-}
 
 std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<PlanCache::BindingPointer>& bindings) {
   std::vector<std::pair<ParticipantId, InstanceId>> names;
@@ -40,11 +35,9 @@ PlanCache::PlanPointer PlanCache::plan(const PlanSide& source, const PlanSide& t
     ++counts_.plans_reused;
     return *known;
   }
-  std::optional<Valid<TransferPlan>> made = make_plan(source, target, options, limits_.plan, faults);
+  std::optional<Valid<TransferPlan>> made =
+      make_proved_plan(source, target, options, limits_.plan, limits_.verify, faults);
   if (!made) return nullptr;
-  const uint64_t faults_before = faults.total();
-  verify_plan(*made, source, target, limits_.verify, faults);
-  if (faults.total() != faults_before) return nullptr;
   ++counts_.plans_made;
   return plans_.put(key, std::make_shared<const Valid<TransferPlan>>(std::move(*made)));
 }

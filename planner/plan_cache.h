@@ -46,7 +46,7 @@ struct PlanCacheCounts {
 class PlanCache {
  public:
   using PlanPointer = std::shared_ptr<const Valid<TransferPlan>>;
-  using BindingPointer = std::shared_ptr<const Valid<RuntimeBinding>>;
+  using BindingPointer = crossdock::BindingPointer;
 
   explicit PlanCache(const PlanCacheLimits& limits);
 

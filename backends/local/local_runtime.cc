@@ -86,30 +86,28 @@ size_t LocalRuntime::count(State state) const {
       std::count_if(members_.begin(), members_.end(), [&](const auto& each) { return each.second.state == state; }));
 }
 
-Status LocalRuntimePort::done(OpId op, const Status& status) {
-  queue_.add(Completion{op, status, std::monostate(), true});
+Status LocalRuntimePort::done(OpId op, Completion completion) {
+  completion.op = op;
+  queue_.add(std::move(completion));
   return Status();
 }
 
 Status LocalRuntimePort::post_pin(OpId op, const ParticipantId& participant) {
-  Result<BindingPointer> held = runtime_.hold(role_, participant);
-  if (!held.ok()) return done(op, held.status());
-  queue_.add(Completion{op, Status(), std::move(held).value(), true});
-  return Status();
+  return done(op, completion_of(runtime_.hold(role_, participant)));
 }
 
 Status LocalRuntimePort::post_reserve(OpId op, const ParticipantId& participant) { return post_pin(op, participant); }
 
 Status LocalRuntimePort::post_validate(OpId op, const ParticipantId& participant) {
-  return done(op, runtime_.validate(participant));
+  return done(op, completion_of(runtime_.validate(participant)));
 }
 
 Status LocalRuntimePort::post_activate(OpId op, const ParticipantId& participant) {
-  return done(op, runtime_.activate(participant));
+  return done(op, completion_of(runtime_.activate(participant)));
 }
 
 Status LocalRuntimePort::post_release(OpId op, const ParticipantId& participant) {
-  return done(op, runtime_.release(role_, participant));
+  return done(op, completion_of(runtime_.release(role_, participant)));
 }
 
 }  // namespace crossdock

@@ -68,7 +68,7 @@ class LocalRuntimePort : public Runtime {
   Status post_release(OpId op, const ParticipantId& participant) override;
 
  private:
-  Status done(OpId op, const Status& status);
+  Status done(OpId op, Completion completion);
 
   LocalRuntime& runtime_;
   Role role_;

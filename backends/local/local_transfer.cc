@@ -142,7 +142,7 @@ void run_with_store(Asked& protocol, const std::string& name, Role role, Blockin
   std::atomic<uint64_t> done_bytes = 0;
   const std::unique_ptr<ProtocolObserver> observer = observer_of(hooks, name);
   Interrupter<Asked> interrupter(hooks.interrupted, [&] { done_bytes = protocol.done_bytes(); });
-  auto pool = std::make_unique<ThreadPool>(thread_count == 0 ? processor_count() : thread_count, kWaitingMax);
+  auto pool = std::make_unique<ThreadPool>(thread_count_or_all(thread_count), kWaitingMax);
   Node node(registry, *pool, runtime, role, 0, nullptr);
   node.store = std::make_unique<PooledStore>(store, registry, *pool, node.queue);
   Ticker ticker;
@@ -157,7 +157,9 @@ void run_with_store(Asked& protocol, const std::string& name, Role role, Blockin
 
 }  // namespace
 
-size_t processor_count() { return std::max(1u, std::thread::hardware_concurrency()); }
+size_t thread_count_or_all(size_t count) {
+  return count != 0 ? count : std::max(1u, std::thread::hardware_concurrency());
+}
 
 PeerId local_peer(Role role, const ParticipantId& participant) {
   return PeerId((role == Role::kSource ? "source " : "target ") + participant.text());
@@ -178,8 +180,7 @@ LocalTransferReport run_local_transfer(const LocalTransferRequest& request, Loca
   CoordinatorOptions coordinator_options = request.coordinator;
   MessageHub hub;
   CopyMeter meter;
-  auto pool =
-      std::make_unique<ThreadPool>(request.thread_count == 0 ? processor_count() : request.thread_count, kWaitingMax);
+  auto pool = std::make_unique<ThreadPool>(thread_count_or_all(request.thread_count), kWaitingMax);
   const uint64_t total_bytes = region_bytes(request.target_bindings);
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<ParticipantProtocol>> protocols;

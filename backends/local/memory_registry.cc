@@ -52,6 +52,24 @@ Result<MemoryRegistry::Access> MemoryRegistry::open(const RegionKey& key, bool b
   return Status(Code::kConflict, "region " + key.to_text() + " was revoked");
 }
 
+Result<std::vector<MemoryRegistry::Access>> MemoryRegistry::access_all(const std::vector<RegionKey>& keys) const {
+  return open_all(keys, false);
+}
+
+Result<std::vector<MemoryRegistry::Access>> MemoryRegistry::owner_access_all(const std::vector<RegionKey>& keys) const {
+  return open_all(keys, true);
+}
+
+Result<std::vector<MemoryRegistry::Access>> MemoryRegistry::open_all(const std::vector<RegionKey>& keys,
+                                                                     bool by_owner) const {
+  std::vector<Access> accesses;
+  for (const RegionKey& key : keys) {
+    TRY(Access access, open(key, by_owner));
+    accesses.push_back(std::move(access));
+  }
+  return accesses;
+}
+
 Status MemoryRegistry::revoke(const RegionKey& key) {
   std::shared_ptr<Grant> grant;
   {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "executor/copy_work.h"
@@ -44,6 +45,9 @@ class MemoryRegistry {
   Result<Access> access(const RegionKey& key) const;
   // The same for the owner of the memory, who may look at it after it was revoked.
   Result<Access> owner_access(const RegionKey& key) const;
+  // Access to each of the regions, in order; to none when one cannot be had.
+  Result<std::vector<Access>> access_all(const std::vector<RegionKey>& keys) const;
+  Result<std::vector<Access>> owner_access_all(const std::vector<RegionKey>& keys) const;
   // Waits until nobody accesses the bytes under the key any more; from then on nobody can. OK again when it was revoked
   // before; kNotFound when the key is unknown.
   Status revoke(const RegionKey& key);
@@ -54,6 +58,7 @@ class MemoryRegistry {
 
  private:
   Result<Access> open(const RegionKey& key, bool by_owner) const;
+  Result<std::vector<Access>> open_all(const std::vector<RegionKey>& keys, bool by_owner) const;
 
   mutable std::mutex mutex_;
   std::map<RegionKey, std::shared_ptr<Grant>> grants_;

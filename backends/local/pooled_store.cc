@@ -5,22 +5,6 @@
 namespace crossdock {
 namespace {
 
-Completion completion_of(const Status& status) {
-  Completion completion;
-  completion.status = status;
-  return completion;
-}
-
-template <class Value>
-Completion completion_of(Result<Value> result) {
-  Completion completion;
-  if (result.ok())
-    completion.result = std::move(result).value();
-  else
-    completion.status = result.status();
-  return completion;
-}
-
 using IsCancelled = std::function<bool()>;
 
 }  // namespace

@@ -95,7 +95,7 @@ Status RegionMemory::add(const Valid<RuntimeBinding>& binding) {
   std::vector<std::pair<RegionKey, Mapping>> added;
   uint64_t left = bytes_max_ - total_bytes_;
   for (const Region& region : binding->regions) {
-    RegionKey key = key_of(*binding, region);
+    RegionKey key = RegionKey::of(*binding, region);
     if (const auto known = find_any_epoch(key); known != regions_.end()) {
       const uint64_t epoch = known->first.epoch;
       const uint64_t bytes = known->second.get_deleter().bytes;

@@ -29,11 +29,6 @@ class RegionMemory {
   RegionMemory(RegionMemory&&) noexcept = default;
   RegionMemory& operator=(RegionMemory&&) noexcept = default;
 
-  // The key of a region of the binding.
-  static RegionKey key_of(const RuntimeBinding& binding, const Region& region) {
-    return RegionKey{binding.instance, region.id, region.address, region.epoch};
-  }
-
   // Adds the binding's regions; those of one instance with the same id and address are one. kResourceExhausted, naming
   // region and bytes, when the memory cannot be had; kInvalidArgument when a region is there with another size or
   // epoch. Nothing is added then.

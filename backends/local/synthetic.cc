@@ -79,7 +79,7 @@ class ViewWalk {
       : view_(view), component_(component_of(view, schema)) {
     const Region* region = find_sorted(binding.regions, &Region::id, view.region);
     CHECK(region != nullptr);
-    key_ = RegionMemory::key_of(binding, *region);
+    key_ = RegionKey::of(binding, *region);
     region_ = memory.find(key_);
     const PageTable* table = view.pages ? find_sorted(binding.page_tables, &PageTable::id, view.pages->table) : nullptr;
     CHECK(table != nullptr || !view.pages);

@@ -111,14 +111,6 @@ Result<std::vector<PublicationInfo>> StoreCore::list() const {
   return infos;
 }
 
-Result<std::shared_ptr<const Valid<StoreManifest>>> StoreCore::manifest(const SnapshotId& snapshot) const {
-  // By a lease that ends at once: the look-up knows how manifests are read.
-  auto& self = const_cast<StoreCore&>(*this);
-  TRY(const Found found, self.lookup(Lookup{snapshot, LeaseRequest{"manifest", Duration::from_s(60)}}));
-  TRY_STATUS(self.release(found.lease));
-  return found.manifest;
-}
-
 Result<StoreStats> StoreCore::stats() const {
   const State& state = *state_;
   const std::lock_guard lock(state.mutex);
@@ -179,8 +171,7 @@ Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64
         const Status status = state.read_chunks(
             object, std::span(&chunk, 1), [](uint64_t, std::span<const std::byte>) {}, read);
         ++report.chunks;
-        const Range bytes(chunk * object.object.chunk_bytes,
-                          std::min((chunk + 1) * object.object.chunk_bytes, object.object.bytes));
+        const Range bytes = chunk_range(chunk, object.object.chunk_bytes, object.object.bytes);
         report.bytes += bytes.size();
         if (!status.ok()) report.damaged.push_back({sequence, object.object.id.text(), chunk, bytes, status.message()});
         seen_bytes += bytes.size();

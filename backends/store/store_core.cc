@@ -95,12 +95,6 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
   return begun;
 }
 
-// What the records of a publication will be.
-struct PublicationChanges {
-  PublicationRecord record;
-  std::vector<RecordChange> changes;
-};
-
 namespace {
 
 Result<std::vector<ObjectNumber>> numbers_of(const Valid<StoreManifest>& manifest, const UploadData& upload) {
@@ -129,7 +123,6 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   if (started.phase != TxnPhase::kOpen) return started;
   const auto failed = [&](Status status) {
     state.ledger.commit_failed(txn);
-    state.changed.notify_all();
     return status;
   };
   const UploadTarget target = *state.ledger.target(txn);
@@ -231,7 +224,6 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   const TxnState committed = state.ledger.committed(txn, record.sequence, record.created);
   state.publications[record.sequence] = std::move(record);
   state.uploads.erase(txn);
-  state.changed.notify_all();
   return committed;
 }
 
@@ -294,24 +286,11 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
   std::set<uint64_t> sequences;
   const TimePoint now = state.now();
   if (const SnapshotId* snapshot = std::get_if<SnapshotId>(&lookup.key)) {
-    TRY(PublicationRecord* const record, state.find(*snapshot));
-    if (!state.is_live(*record, now)) return no_snapshot(*snapshot);
-    if (const auto* cached = state.manifests.find(record->sequence)) {
-      found.manifest = *cached;
-    } else {
-      const std::string key = numbered_key(kManifestPrefix, record->sequence);
-      TRY(const std::optional<std::string> text, state.records->get(key));
-      if (!text) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is missing", key));
-      Faults faults(fmt::format("the manifest of publication {}", record->sequence));
-      std::optional<Valid<StoreManifest>> read = read_document<StoreManifest>(*text, manifest_limits(), faults);
-      if (!read) return Status(Code::kDataLoss, faults.to_status().message());
-      found.manifest = std::make_shared<const Valid<StoreManifest>>(std::move(*read));
-      state.manifests.put(record->sequence, found.manifest);
-    }
+    TRY(const PublicationRecord* const record, state.find_live(*snapshot, now));
+    TRY(found.manifest, state.manifest_of(record->sequence));
     const std::string key = numbered_key(kObjectsPrefix, record->sequence);
-    TRY(const std::optional<std::string> text, state.records->get(key));
-    if (!text) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is missing", key));
-    TRY(const ObjectsRecord objects, decode<ObjectsRecord>(key, *text));
+    TRY(const std::string text, state.required_record(key));
+    TRY(const ObjectsRecord objects, decode<ObjectsRecord>(key, text));
     const std::vector<StoredObject>& stored = (*found.manifest)->objects;
     if (objects.numbers.size() != stored.size())
       return Status(Code::kDataLoss, fmt::format("publication {} has {} objects and {} numbers of objects",
@@ -347,6 +326,34 @@ Result<PublicationRecord*> StoreCore::State::find(const SnapshotId& snapshot) {
   const auto found = snapshots.find(snapshot);
   if (found == snapshots.end()) return no_snapshot(snapshot);
   return &publications.at(found->second);
+}
+
+Result<const PublicationRecord*> StoreCore::State::find_live(const SnapshotId& snapshot, TimePoint time) {
+  TRY(const PublicationRecord* const record, find(snapshot));
+  if (!is_live(*record, time)) return no_snapshot(snapshot);
+  return record;
+}
+
+Result<std::string> StoreCore::State::required_record(const std::string& key) const {
+  TRY(std::optional<std::string> text, records->get(key));
+  if (!text) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is missing", key));
+  return *std::move(text);
+}
+
+Result<std::shared_ptr<const Valid<StoreManifest>>> StoreCore::State::manifest_of(uint64_t sequence) {
+  if (const auto* cached = manifests.find(sequence)) return *cached;
+  TRY(const std::string text, required_record(numbered_key(kManifestPrefix, sequence)));
+  Faults faults(fmt::format("the manifest of publication {}", sequence));
+  std::optional<Valid<StoreManifest>> read = read_document<StoreManifest>(text, manifest_limits(), faults);
+  if (!read) return Status(Code::kDataLoss, faults.to_status().message());
+  return manifests.put(sequence, std::make_shared<const Valid<StoreManifest>>(std::move(*read)));
+}
+
+Result<std::shared_ptr<const Valid<StoreManifest>>> StoreCore::manifest(const SnapshotId& snapshot) const {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  TRY(const PublicationRecord* const record, state.find_live(snapshot, state.now()));
+  return state.manifest_of(record->sequence);
 }
 
 Status StoreCore::release(LeaseId lease) {

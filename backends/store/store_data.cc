@@ -18,22 +18,6 @@ constexpr size_t kChunksAtOnce = 16;  // that one get reads before it hands them
 // cache.
 constexpr uint64_t kRestoredBytes = kStreamingTotalBytesMin;
 
-// The bytes of chunk `chunk` of an object.
-Range chunk_range(uint64_t chunk, uint64_t chunk_bytes, uint64_t object_bytes) {
-  return Range(chunk * chunk_bytes, std::min((chunk + 1) * chunk_bytes, object_bytes));
-}
-
-// Access to each source or target region of some steps.
-Result<std::vector<MemoryRegistry::Access>> access_all(const MemoryRegistry& memory,
-                                                       const std::vector<RegionKey>& keys) {
-  std::vector<MemoryRegistry::Access> accesses;
-  for (const RegionKey& key : keys) {
-    TRY(MemoryRegistry::Access access, memory.access(key));
-    accesses.push_back(std::move(access));
-  }
-  return accesses;
-}
-
 Status check_region(uint64_t offset, uint64_t span, uint64_t region_bytes, const RegionKey& key) {
   if (span <= region_bytes && offset <= region_bytes - span) return Status();
   return Status(Code::kInvalidArgument, fmt::format("a step ends at byte {} of region {}, which has {}",
@@ -167,7 +151,7 @@ Result<StoredObject> StoreCore::State::write_object(const TxnId& txn, const PutS
   std::vector<MemoryRegistry::Access> sources;
   if (!steps.empty()) {
     const std::vector<RegionKey>& keys = step.steps.work().source_regions;
-    TRY(sources, access_all(memory, keys));
+    TRY(sources, memory.access_all(keys));
     for (const CopyStep& each : steps)
       TRY_STATUS(check_region(each.source_offset, each.source_span(), sources[each.source_region].bytes().size(),
                               keys[each.source_region]));
@@ -187,7 +171,7 @@ Status StoreCore::State::assemble(const PutStep& step, const MemoryRegistry& mem
   const std::span<const CopyStep> steps = step.steps.steps();
   if (steps.empty()) return Status();
   const std::vector<RegionKey>& keys = step.steps.work().source_regions;
-  TRY(const std::vector<MemoryRegistry::Access> sources, access_all(memory, keys));
+  TRY(const std::vector<MemoryRegistry::Access> sources, memory.access_all(keys));
   for (const CopyStep& each : steps)
     TRY_STATUS(check_region(each.source_offset, each.source_span(), sources[each.source_region].bytes().size(),
                             keys[each.source_region]));
@@ -259,7 +243,6 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
   const auto failed = [&](const Status& status) {
     const std::lock_guard lock(state.mutex);
     state.ledger.fragment_failed(txn, step);
-    state.changed.notify_all();
     return status;
   };
   std::optional<StoredObject> stored;
@@ -275,7 +258,6 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
     const std::lock_guard lock(state.mutex);
     TRY(complete, state.ledger.fragment_taken(txn, step));
     if (!complete) {
-      state.changed.notify_all();
       return PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt, true};
     }
   }
@@ -290,7 +272,6 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
     state.assembly_bytes -= assembly->charged;
     found->second.assemblies.erase(step.object);
   }
-  state.changed.notify_all();
   return state.ledger.object_stored(txn, step, std::move(*stored));
 }
 
@@ -368,7 +349,7 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
   if (steps.empty()) return report;
   TRY_STATUS(check_reach(step.steps, object.object.id));
   const std::vector<RegionKey>& keys = step.steps.work().target_regions;
-  TRY(const std::vector<MemoryRegistry::Access> targets, access_all(memory, keys));
+  TRY(const std::vector<MemoryRegistry::Access> targets, memory.access_all(keys));
   for (const CopyStep& each : steps) {
     TRY_STATUS(check_region(each.target_offset, each.target_span(), targets[each.target_region].bytes().size(),
                             keys[each.target_region]));

@@ -1,6 +1,7 @@
 // What StoreCore is made of; for its own source files.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -15,6 +16,11 @@
 #include "base/lru_map.h"
 
 namespace crossdock {
+
+// The bytes of chunk `chunk` of an object.
+inline Range chunk_range(uint64_t chunk, uint64_t chunk_bytes, uint64_t object_bytes) {
+  return Range(chunk * chunk_bytes, std::min((chunk + 1) * chunk_bytes, object_bytes));
+}
 
 // Bytes of staging memory that all puts and gets share. Whoever holds some waits for nothing that others hold.
 class Staging {
@@ -87,6 +93,11 @@ struct StoreCore::State {
   Result<TxnState> abort(const TxnId& txn, const std::string& reason);
   Status mark_removed(PublicationRecord& publication);
   Result<PublicationRecord*> find(const SnapshotId& snapshot);
+  // One that look-ups find.
+  Result<const PublicationRecord*> find_live(const SnapshotId& snapshot, TimePoint time);
+  // A record that has to be there: kDataLoss when it is not.
+  Result<std::string> required_record(const std::string& key) const;
+  Result<std::shared_ptr<const Valid<StoreManifest>>> manifest_of(uint64_t sequence);
   bool is_leased(uint64_t sequence) const;
   // Whether look-ups find it.
   static bool is_live(const PublicationRecord& record, TimePoint time) {
@@ -123,7 +134,6 @@ struct StoreCore::State {
   mutable Staging staging;
 
   mutable std::mutex mutex;
-  std::condition_variable changed;  // a commit or a put ended
   UploadLedger ledger;
   std::map<TxnId, UploadData> uploads;
   std::map<uint64_t, PublicationRecord> publications;

@@ -215,11 +215,10 @@ std::shared_ptr<const TransferJob> KnownDocuments::make(const JobText& text, std
     why = fmt::format("its plan was {}, and the recorded documents make {}", text.plan.hex(), plan.hex());
     return nullptr;
   }
-  auto addressed = std::make_shared<TransferJob>(*job);
-  addressed->source_peers = text.source_peers;
-  addressed->target_peers = text.target_peers;
-  addressed->checksum = text.checksum;
-  return addressed;
+  job->source_peers = text.source_peers;
+  job->target_peers = text.target_peers;
+  job->checksum = text.checksum;
+  return job;
 }
 
 #define CROSSDOCK_INSTANTIATE(Document) \

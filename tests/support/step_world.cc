@@ -13,28 +13,30 @@ namespace {
 
 constexpr size_t kStepsMax = 20000;
 
-template <class Value>
-Completion completion_of(Result<Value> result) {
-  Completion completion;
-  if (result.ok())
-    completion.result = std::move(result).value();
-  else
-    completion.status = result.status();
-  return completion;
-}
-
-Completion completion_of(Status status) {
-  Completion completion;
-  completion.status = std::move(status);
-  return completion;
-}
-
 }  // namespace
 
 std::string ScheduledDeviation::to_text() const {
   constexpr const char* kNames[] = {"take other", "fail", "fail late", "double", "time passes", "refuse", "never"};
   return fmt::format("step {}: {}{}", step, kNames[static_cast<size_t>(what)],
                      what == Deviation::kTakeOther ? fmt::format(" +{}", which) : "");
+}
+
+std::vector<ScheduledDeviation> deviations_at(size_t step, const DeviationKinds& kinds) {
+  std::vector<ScheduledDeviation> list;
+  for (size_t which = 1; which <= kinds.passed_over_max; ++which) list.push_back({step, Deviation::kTakeOther, which});
+  for (const Deviation what : {Deviation::kFail, Deviation::kFailLate, Deviation::kDouble, Deviation::kTimePasses,
+                               Deviation::kRefuse, Deviation::kNever})
+    if (what != Deviation::kDouble || kinds.messages) list.push_back({step, what, 0});
+  return list;
+}
+
+std::vector<ScheduledDeviation> draw_two_deviations(Rng& rng, size_t step_count, const DeviationKinds& kinds) {
+  std::vector<ScheduledDeviation> two;
+  for (int k = 0; k < 2; ++k) {
+    const std::vector<ScheduledDeviation> all = deviations_at(rng.below(step_count), kinds);
+    two.push_back(all[rng.below(all.size())]);
+  }
+  return two;
 }
 
 void StepWorld::add_runtime(const ParticipantId& participant, Role role, BindingPointer binding,

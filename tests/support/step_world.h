@@ -37,6 +37,16 @@ struct ScheduledDeviation {
   std::string to_text() const;
 };
 
+// What deviations are tried at a step: up to `passed_over_max` events are passed over; messages come twice only where
+// there are any.
+struct DeviationKinds {
+  size_t passed_over_max;
+  bool messages;
+};
+std::vector<ScheduledDeviation> deviations_at(size_t step, const DeviationKinds& kinds);
+// Two of those at two steps below `step_count`.
+std::vector<ScheduledDeviation> draw_two_deviations(Rng& rng, size_t step_count, const DeviationKinds& kinds);
+
 // What a runtime did for a participant.
 struct RuntimeState {
   BindingPointer binding;

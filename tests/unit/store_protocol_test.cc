@@ -24,14 +24,7 @@ const Valid<StoreLayout>& layout() {
   return made;
 }
 
-std::vector<ScheduledDeviation> all_deviations_at(size_t step) {
-  std::vector<ScheduledDeviation> list;
-  for (size_t which = 1; which <= 3; ++which) list.push_back({step, Deviation::kTakeOther, which});
-  for (const Deviation what :
-       {Deviation::kFail, Deviation::kFailLate, Deviation::kTimePasses, Deviation::kRefuse, Deviation::kNever})
-    list.push_back({step, what, 0});
-  return list;
-}
+constexpr DeviationKinds kKinds = {3, false};
 
 // Whether one of these may end an operation; other failures are tried again.
 bool may_end(const std::vector<ScheduledDeviation>& deviations) {
@@ -173,7 +166,7 @@ TEST(Upload, EachSingleDeviationAtEachPointKeepsTheInvariants) {
   size_t committed_count = 0;
   size_t run_count = 0;
   for (size_t step = 0; step <= plain.step_count; ++step)
-    for (const ScheduledDeviation& deviation : all_deviations_at(step)) {
+    for (const ScheduledDeviation& deviation : deviations_at(step, kKinds)) {
       SCOPED_TRACE(deviation.to_text());
       const UploadRan ran = run_upload({deviation});
       ++run_count;
@@ -189,11 +182,7 @@ TEST(Upload, PairsOfDeviationsKeepTheInvariants) {
   const size_t step_count = run_upload({}).step_count;
   Rng rng(11);
   for (int i = 0; i < 2000; ++i) {
-    std::vector<ScheduledDeviation> pair;
-    for (int k = 0; k < 2; ++k) {
-      const std::vector<ScheduledDeviation> all = all_deviations_at(rng.below(step_count + 4));
-      pair.push_back(all[rng.below(all.size())]);
-    }
+    const std::vector<ScheduledDeviation> pair = draw_two_deviations(rng, step_count + 4, kKinds);
     SCOPED_TRACE(pair[0].to_text() + ", " + pair[1].to_text());
     run_upload(pair);
     if (HasFailure()) return;
@@ -296,7 +285,7 @@ TEST_F(StoredSnapshot, EachSingleDeviationOfARestoreAtEachPointKeepsTheInvariant
   size_t activated_count = 0;
   size_t run_count = 0;
   for (size_t step = 0; step <= plain.step_count; ++step)
-    for (const ScheduledDeviation& deviation : all_deviations_at(step)) {
+    for (const ScheduledDeviation& deviation : deviations_at(step, kKinds)) {
       SCOPED_TRACE(deviation.to_text());
       const RestoreRan ran = run({deviation});
       ++run_count;
@@ -312,11 +301,7 @@ TEST_F(StoredSnapshot, PairsOfDeviationsOfARestoreKeepTheInvariants) {
   const size_t step_count = run({}).step_count;
   Rng rng(12);
   for (int i = 0; i < 2000; ++i) {
-    std::vector<ScheduledDeviation> pair;
-    for (int k = 0; k < 2; ++k) {
-      const std::vector<ScheduledDeviation> all = all_deviations_at(rng.below(step_count + 4));
-      pair.push_back(all[rng.below(all.size())]);
-    }
+    const std::vector<ScheduledDeviation> pair = draw_two_deviations(rng, step_count + 4, kKinds);
     SCOPED_TRACE(pair[0].to_text() + ", " + pair[1].to_text());
     run(pair);
     if (HasFailure()) return;

@@ -79,14 +79,7 @@ TEST(Transfer, InThePlainOrderEveryTargetIsActiveAndEveryByteRight) {
   }
 }
 
-std::vector<ScheduledDeviation> all_deviations_at(size_t step) {
-  std::vector<ScheduledDeviation> list;
-  for (size_t which = 1; which <= 6; ++which) list.push_back({step, Deviation::kTakeOther, which});
-  for (const Deviation what : {Deviation::kFail, Deviation::kFailLate, Deviation::kDouble, Deviation::kTimePasses,
-                               Deviation::kRefuse, Deviation::kNever})
-    list.push_back({step, what, 0});
-  return list;
-}
+constexpr DeviationKinds kKinds = {6, true};
 
 TEST(Transfer, EachSingleDeviationAtEachPointKeepsTheInvariants) {
   const Ran plain = run({});
@@ -94,7 +87,7 @@ TEST(Transfer, EachSingleDeviationAtEachPointKeepsTheInvariants) {
   size_t run_count = 0;
   size_t activated_count = 0;
   for (size_t step = 0; step < plain.step_count; ++step)
-    for (const ScheduledDeviation& deviation : all_deviations_at(step)) {
+    for (const ScheduledDeviation& deviation : deviations_at(step, kKinds)) {
       SCOPED_TRACE(deviation.to_text());
       const Ran ran = run({deviation});
       ++run_count;
@@ -112,11 +105,7 @@ TEST(Transfer, PairsOfDeviationsKeepTheInvariants) {
   const size_t step_count = run({}).step_count;
   Rng rng(7);
   for (int i = 0; i < 3000; ++i) {
-    std::vector<ScheduledDeviation> pair;
-    for (int k = 0; k < 2; ++k) {
-      const std::vector<ScheduledDeviation> all = all_deviations_at(rng.below(step_count));
-      pair.push_back(all[rng.below(all.size())]);
-    }
+    const std::vector<ScheduledDeviation> pair = draw_two_deviations(rng, step_count, kKinds);
     SCOPED_TRACE(pair[0].to_text() + ", " + pair[1].to_text());
     run(pair);
     if (::testing::Test::HasFailure()) return;
