@@ -119,6 +119,9 @@ void FaultState::release_stuck() {
 }
 
 void FaultState::release_held() {
+  // Those still inside too: whether a thread of the backend is done by now is luck.
+  for (auto& [op, operation] : under_way_)
+    if (is(operation.fault, FaultKind::kHeld) || is(operation.fault, FaultKind::kLate)) operation.fault = nullptr;
   for (Held& held : std::exchange(held_, {})) ready_.push_back(std::move(held.completion));
 }
 

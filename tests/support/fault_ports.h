@@ -133,7 +133,7 @@ class FaultPorts {
   FaultPorts& operator=(const FaultPorts&) = delete;
 
   const Ports& ports() const { return ports_; }
-  // All held and late completions come with the next wait().
+  // All held and late completions come with the next wait(), or as soon as they arrive from inside.
   void release_held() { state_.release_held(); }
   // The faults that came about, in their order.
   const std::vector<Fault>& happened() const { return state_.happened(); }
