@@ -44,6 +44,8 @@ void add_verify_plan_command(CLI::App& app, Outcome& outcome);
 void add_replay_command(CLI::App& app, Outcome& outcome);
 void add_reshard_command(CLI::App& app, Outcome& outcome);
 void add_store_command(CLI::App& app, Outcome& outcome);
+void add_simulate_command(CLI::App& app, Outcome& outcome);
+void add_check_command(CLI::App& app, Outcome& outcome);
 void add_completion_command(CLI::App& app, Outcome& outcome);
 
 // Results, to standard output. A failed write is found by flush_output() at the end.

@@ -10,7 +10,7 @@
 
 #include "backends/local/local_runtime.h"
 #include "backends/local/region_memory.h"
-#include "cli/parallel_spec.h"
+#include "model/parallel_spec.h"
 #include "executor/ports.h"
 #include "model/cache_schema.h"
 #include "model/placement.h"

@@ -88,6 +88,8 @@ int main(int argc, char** argv) {
   add_replay_command(app, outcome);
   add_reshard_command(app, outcome);
   add_store_command(app, outcome);
+  add_simulate_command(app, outcome);
+  add_check_command(app, outcome);
   add_completion_command(app, outcome);
   for (CLI::App* command : app.get_subcommands({})) command->fallthrough();
 

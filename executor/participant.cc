@@ -59,7 +59,7 @@ bool ParticipantProtocol::fail_when_late(TimePoint now, TransferState next) {
 }
 
 bool ParticipantProtocol::quarantine(const std::vector<OpId>& left, TimePoint now) {
-  if (left.empty() || now < drain_deadline_) return false;
+  if (now < drain_deadline_) return false;
   outcome_.quarantined = true;
   outcome_.lost = left;
   if (!cause_)
@@ -111,9 +111,11 @@ void ParticipantProtocol::close(TimePoint now, std::vector<Post>& posts) {
 
 TimePoint ParticipantProtocol::wake_at() const {
   if (state_ == TransferState::kFinished) return TimePoint::never();
+  // Only messages are left then; work that was given up may have a time at which it would have been tried again.
+  if (state_ == TransferState::kClosing)
+    return std::min(mail_.wake_at(), close_deadline_ ? *close_deadline_ : close_at());
   TimePoint wake = std::min({mail_.wake_at(), first_.wake_at(), wake_of_work()});
   if (release_) wake = std::min(wake, release_->wake_at());
-  if (state_ == TransferState::kClosing) return std::min(wake, close_deadline_ ? *close_deadline_ : close_at());
   if (cause_ || decision_ || state_ >= TransferState::kDraining) return std::min(wake, drain_deadline_);
   return std::min(wake, state_ == TransferState::kReporting ? end_of_wait() : deadline_);
 }

@@ -108,7 +108,8 @@ class ParticipantProtocol : public Protocol {
   bool fail_when_late(TimePoint now, TransferState next);
   // The last step of those that can be done.
   void start_closing(TimePoint now);
-  // Gives up what has not completed by the drain's end. True when it did.
+  // Gives up what is not done by the end of the drain: what has not completed, and what would be tried again. True when
+  // it did.
   bool quarantine(const std::vector<OpId>& left, TimePoint now);
   // Gives pages back, if there are any, then closes. True: look again.
   void start_release(TimePoint now);

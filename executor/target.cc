@@ -176,8 +176,11 @@ bool Target::validate(TimePoint now, std::vector<Post>& posts) {
 
 bool Target::activate(TimePoint now, std::vector<Post>& posts) {
   activate_->advance(now, ops_, posts);
-  if (activate_->failure()) {
-    if (!cause_) cause_ = *activate_->failure();
+  const bool is_late = now >= drain_deadline_ && activate_->quiet() && !activate_->done();
+  if (activate_->failure() || is_late) {
+    if (!cause_)
+      cause_ = activate_->failure() ? *activate_->failure()
+                                    : Status(Code::kDeadline, label() + " could not be activated in its time");
     start_release(now);
     return true;
   }
@@ -194,6 +197,9 @@ bool Target::step(TimePoint now, std::vector<Post>& posts) {
       activate_.emplace(runtime_task(RuntimeCall::kActivate));
       enter(TransferState::kActivating, now);
     } else {
+      if (decision_->activate && !cause_)
+        cause_ = Status(Code::kConflict,
+                        fmt::format("{} was told to activate while {}: that was of an earlier life", label(), state()));
       state_ = TransferState::kDraining;
     }
   }

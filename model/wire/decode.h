@@ -95,7 +95,7 @@ class ObjectReader {
   }
   std::optional<JsonValue> take(std::string_view name, bool is_required);
 
-  static constexpr size_t kFieldsMax = 16;  // that a format may ask for in one object
+  static constexpr size_t kFieldsMax = 32;  // that a format may ask for in one object
 
   const JsonCursor& cursor_;
   bool is_object_;

@@ -117,7 +117,11 @@ void StepWorld::advance(size_t party) {
     std::vector<Post> posts;
     each.protocol->advance(now_, completions, posts);
     take_posts(party, std::move(posts));
-    if (each.inbox.empty()) return;
+    if (!each.inbox.empty()) continue;
+    if (!each.protocol->finished() && each.protocol->wake_at() <= now_)
+      violations_.push_back(fmt::format("I6: '{}' ({}) wants to be called again and again at one time",
+                                        each.peer.text(), each.protocol->state()));
+    return;
   }
   violations_.push_back(fmt::format("'{}' never comes to rest at one time", each.peer.text()));
 }

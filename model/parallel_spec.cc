@@ -1,4 +1,4 @@
-#include "cli/parallel_spec.h"
+#include "model/parallel_spec.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <charconv>
 #include <string>
 
-namespace crossdock::cli {
+namespace crossdock {
 namespace {
 
 struct Axis {
@@ -88,4 +88,4 @@ class Parser {
 
 Result<ParallelSpec> parse_parallel_spec(std::string_view text) { return Parser(text).parse(); }
 
-}  // namespace crossdock::cli
+}  // namespace crossdock

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace crossdock::cli {
+namespace crossdock {
 
 struct ParallelSpec {
   uint64_t dp = 1;
@@ -24,4 +24,4 @@ inline constexpr uint64_t kParallelSizeMax = 131072;
 // at which character, counted from 1.
 Result<ParallelSpec> parse_parallel_spec(std::string_view text);
 
-}  // namespace crossdock::cli
+}  // namespace crossdock

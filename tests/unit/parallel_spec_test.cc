@@ -1,4 +1,4 @@
-#include "cli/parallel_spec.h"
+#include "model/parallel_spec.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace crossdock::cli {
+namespace crossdock {
 namespace {
 
 std::string refusal(std::string_view text) {
@@ -109,4 +109,4 @@ TEST(ParallelSpec, NoTextOfFourCharactersConfusesIt) {
 }
 
 }  // namespace
-}  // namespace crossdock::cli
+}  // namespace crossdock

@@ -1,0 +1,268 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/simulation.h"
+#include "model/wire/json_writer.h"
+#include "sim/campaign.h"
+#include "sim/fault_desk.h"
+#include "sim/isolated.h"
+
+namespace crossdock::cli {
+namespace {
+
+constexpr Duration kTrialLimit = Duration::from_s(20);
+constexpr uint64_t kShrinkRuns = 400;
+constexpr uint64_t kFailuresShown = 10;  // and shrunk; then it stops
+
+struct Options {
+  uint64_t trials = 1000;
+  uint64_t minutes = 0;
+  uint64_t seed = 1;
+  std::string only;
+  std::string faults;
+  std::string output = "check-failures";
+  uint64_t jobs = 0;
+  std::string print_trial;
+  bool once = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+std::optional<CampaignOptions> campaign_of(const Options& options) {
+  CampaignOptions campaign;
+  campaign.seed = options.seed;
+  for (const std::string& name : comma_separated(options.only)) {
+    const std::optional<WorkKind> kind = work_kind_named(name);
+    if (!kind) {
+      fail(kBadInput, fmt::format("--only '{}' is not one of transfer, upload, restore, traffic", name));
+      return std::nullopt;
+    }
+    campaign.works.insert(*kind);
+  }
+  if (campaign.works.contains(WorkKind::kRestore)) campaign.works.insert(WorkKind::kUpload);  // of what it restores
+  for (const std::string& name : comma_separated(options.faults)) {
+    const std::set<FaultKind> kinds = fault_kinds_named(name);
+    if (kinds.empty()) {
+      fail(kBadInput,
+           fmt::format("--faults '{}' is neither a kind of fault nor link, host, store, message, operation", name));
+      return std::nullopt;
+    }
+    campaign.faults.insert(kinds.begin(), kinds.end());
+  }
+  return campaign;
+}
+
+struct Failure {
+  uint64_t trial;
+  std::string file;
+  RunSummary summary;
+  uint64_t seed;
+};
+
+class Campaign {
+ public:
+  Campaign(const Options& options, CampaignOptions campaign)
+      : options_(options), campaign_(std::move(campaign)), begin_(std::chrono::steady_clock::now()) {}
+
+  int run() {
+    const unsigned jobs = options_.jobs == 0 ? worker_count() : static_cast<unsigned>(options_.jobs);
+    const uint64_t repeats = options_.once ? 1 : 2;
+    RunSummary first;
+    run_many_isolated(
+        options_.trials * repeats, jobs, kTrialLimit,
+        [&](uint64_t i) {
+          return summary_text(draw_scenario(campaign_, i / repeats), trial_seed(campaign_, i / repeats));
+        },
+        [&](uint64_t i, Result<std::string> said) {
+          const uint64_t trial = i / repeats;
+          RunSummary summary = summary_from(draw_scenario(campaign_, trial), trial_seed(campaign_, trial), said);
+          ++runs_;
+          if (i % repeats + 1 < repeats) {
+            first = std::move(summary);
+            return !is_over();
+          }
+          if (repeats == 2 && first.digest != summary.digest)
+            summary.violations.insert(summary.violations.begin(),
+                                      Violation{"I7", TimePoint(), "two runs of one seed differ", 0});
+          take(trial, std::move(summary));
+          tell_progress();
+          return !is_over();
+        });
+    shrink_failures();
+    print(options_.json ? json() : text());
+    return failures_.empty() && refused_ == 0 && !interrupt_.is_set() ? kDone : kFailed;
+  }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  bool is_over() const {
+    return interrupt_.is_set() || failures_.size() >= kFailuresShown ||
+           (options_.minutes > 0 && seconds() > 60.0 * static_cast<double>(options_.minutes));
+  }
+
+  void take(uint64_t trial, RunSummary summary) {
+    ++trials_;
+    checks_ += summary.checks;
+    for (const std::string& verdict : summary.verdicts) {
+      ++outcomes_[verdict];
+      ++works_[verdict.substr(0, verdict.find(' '))];
+    }
+    if (is_failure(summary)) failures_.push_back(Failure{trial, "", std::move(summary), trial_seed(campaign_, trial)});
+  }
+
+  void tell_progress() {
+    if (options_.quiet || options_.json || seconds() < next_progress_) return;
+    next_progress_ = seconds() + 5;
+    tell(fmt::format("{} of {} trials, {:.0f} runs per second, {} failures", grouped(trials_), grouped(options_.trials),
+                     static_cast<double>(runs_) / seconds(), failures_.size()));
+  }
+
+  void shrink_failures() {
+    run_seconds_ = seconds();
+    for (Failure& failure : failures_) {
+      if (interrupt_.is_set()) return;
+      const std::string kind = failure_kind(failure.summary);
+      Scenario scenario = draw_scenario(campaign_, failure.trial);
+      if (kind != "I7") {
+        tell(fmt::format(
+            "trial {}: {}; looking for a smaller scenario", failure.trial,
+            failure.summary.error.empty() ? failure.summary.violations.front().what : failure.summary.error));
+        scenario = shrink(scenario, kind, kShrinkRuns, [&](const Scenario& smaller) {
+          RunSummary summary;
+          run_many_isolated(
+              1, 1, kTrialLimit, [&](uint64_t) { return summary_text(smaller, failure.seed); },
+              [&](uint64_t, Result<std::string> said) {
+                summary = summary_from(smaller, failure.seed, said);
+                return true;
+              });
+          if (failure_kind(summary) == kind) failure.summary = summary;
+          return summary;
+        });
+      }
+      std::error_code error;
+      std::filesystem::create_directories(options_.output, error);
+      scenario.shows = fmt::format("A failure of trial {} of seed {}.", failure.trial, options_.seed);
+      failure.file = fmt::format("{}/{}.json", options_.output, scenario.name);
+      if (write_output(failure.file, write_scenario(scenario), "") != kDone) failure.file = "(could not be written)";
+    }
+  }
+
+  std::string text() const {
+    std::string text = fmt::format("{} trials, {} runs in {:.1f} s ({:.0f} runs per second), {} checks\n",
+                                   grouped(trials_), grouped(runs_), run_seconds_,
+                                   static_cast<double>(runs_) / std::max(run_seconds_, 1e-9), grouped(checks_));
+    Table table({"outcome", "times", "of its kind"});
+    for (const auto& [outcome, count] : outcomes_)
+      table.add({outcome, grouped(count),
+                 fmt::format("{:.1f} %", 100.0 * static_cast<double>(count) /
+                                             static_cast<double>(works_.at(outcome.substr(0, outcome.find(' ')))))});
+    text += table.text();
+    for (const Failure& failure : failures_) {
+      text += fmt::format("\nFAILED: trial {} (seed {})\n", failure.trial, failure.seed);
+      if (!failure.summary.error.empty()) text += "  " + printable(failure.summary.error) + "\n";
+      for (size_t i = 0; i < std::min<size_t>(failure.summary.violations.size(), 3); ++i)
+        text += "  " + printable(violation_text(failure.summary.violations[i], TimePoint())) + "\n";
+      text += fmt::format("  {}\n",
+                          replay_line(failure.file, failure.seed,
+                                      failure.summary.violations.empty() ? nullptr : &failure.summary.violations[0]));
+    }
+    if (failures_.empty()) text += fmt::format("no violation (seed {})\n", options_.seed);
+    return text;
+  }
+
+  std::string json() const {
+    JsonWriter out;
+    out.begin_object();
+    out.key("checks").number(checks_);
+    out.key("failures").begin_array();
+    for (const Failure& failure : failures_) {
+      out.begin_object();
+      out.key("file").string(printable(failure.file));
+      out.key("run").raw(to_json(failure.summary));
+      out.key("seed").number(failure.seed);
+      out.key("trial").number(failure.trial);
+      out.end_object();
+    }
+    out.end_array();
+    out.key("outcomes").begin_object();
+    for (const auto& [outcome, count] : outcomes_) out.key(outcome).number(count);
+    out.end_object();
+    out.key("runs").number(runs_);
+    out.key("seed").number(options_.seed);
+    out.key("trials").number(trials_);
+    out.end_object();
+    return out.take() + "\n";
+  }
+
+  const Options& options_;
+  const CampaignOptions campaign_;
+  const InterruptFlag interrupt_;
+  const std::chrono::steady_clock::time_point begin_;
+  double next_progress_ = 5;
+  double run_seconds_ = 0;
+  uint64_t trials_ = 0;
+  uint64_t runs_ = 0;
+  uint64_t refused_ = 0;
+  uint64_t checks_ = 0;
+  std::map<std::string, uint64_t> outcomes_;
+  std::map<std::string, uint64_t> works_;
+  std::vector<Failure> failures_;
+};
+
+int run(const Options& options) {
+  std::optional<CampaignOptions> campaign = campaign_of(options);
+  if (!campaign) return kBadInput;
+  if (!options.print_trial.empty()) {
+    const std::optional<uint64_t> trial = decimal(options.print_trial);
+    if (!trial) return fail(kBadInput, fmt::format("--print-trial '{}' is no number", options.print_trial));
+    tell(fmt::format("play it with --seed {}", trial_seed(*campaign, *trial)));
+    print(write_scenario(draw_scenario(*campaign, *trial)) + "\n");
+    return kDone;
+  }
+  Options own = options;
+  if (own.minutes > 0) own.trials = uint64_t{1} << 40;
+  return Campaign(own, std::move(*campaign)).run();
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("check", "Play random scenarios with random faults, and check every invariant");
+  const auto options = std::make_shared<Options>();
+  CLI::Option* trials = add_number(*command, "--trials", options->trials, 1, uint64_t{1} << 40, "Random scenarios");
+  add_number(*command, "--minutes", options->minutes, 1, 100'000, "As many as there is time for, instead")
+      ->excludes(trials);
+  add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "Everything that is drawn follows from it");
+  add_text(*command, "--only", options->only, "WORK,...", "transfer, upload, restore, traffic (default: all)");
+  add_text(*command, "--faults", options->faults, "KIND,...",
+           "Kinds of faults, or link, host, store, message, operation (default: all)");
+  add_text(*command, "--output", options->output, "FOLDER", "Where scenarios that failed are written, shrunk");
+  add_number(*command, "--jobs", options->jobs, 1, 1024, "Runs at a time (default: one for each processor)");
+  add_text(*command, "--print-trial", options->print_trial, "N", "Print the scenario of one trial instead, unplayed");
+  command->add_flag("--once", options->once,
+                    "Play each once; without it twice, to see that equal seeds give equal runs");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->footer(
+      R"(Each trial draws a cluster, a cache schema, layouts, works and faults, and plays them with the protocols that ship. A
+failure is made as small as it gets, written as a scenario, and printed with the line that shows it again.
+Exit status: 0 no violation, 1 there was one, or it was interrupted, 2 bad input.
+
+Examples:
+  crossdock check --trials 10000
+  crossdock check --minutes 5 --seed 7 --only upload
+  crossdock check --faults link,host,late_write)");
+  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace crossdock::cli

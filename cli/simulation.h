@@ -1,0 +1,30 @@
+// What `simulate` and `check` share: how scenarios are found and read, and how a run is shown.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/run_summary.h"
+#include "sim/scenario.h"
+
+namespace crossdock::cli {
+
+// Reads a scenario; clusters that it names are files of the folder "clusters" beside it. Prints what is wrong and is
+// empty when there is none; the exit code is then kBadInput.
+std::optional<Scenario> load_scenario(const std::string& path);
+
+// What a run in a child process says to its parent, and what the parent makes of it: with `error` why there was no run.
+std::string summary_text(const Scenario& scenario, uint64_t seed);
+RunSummary summary_from(const Scenario& scenario, uint64_t seed, const Result<std::string>& said);
+
+// As many as there are processors.
+unsigned worker_count();
+
+// "1.204 ms"
+std::string milliseconds(uint64_t ns);
+
+// The command that shows what led to the violation, or the whole run again.
+std::string replay_line(const std::string& path, uint64_t seed, const Violation* violation);
+
+}  // namespace crossdock::cli

@@ -1,0 +1,116 @@
+// Cluster: what a simulation knows of the machines. A value; wire form: docs/formats.md, "crossdock.cluster".
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/faults.h"
+
+namespace crossdock {
+
+// One direction of something that bytes pass through; full duplex is two of them.
+struct LinkSpec {
+  std::string name;  // "h3/nic0/out"
+  double bytes_per_s = 0;
+  double latency_s = 0;
+};
+
+enum class PlaceKind { kGpu, kDram, kSsd };
+
+// Where bytes lie: "h3/gpu5", "h3/dram", "h3/ssd".
+struct Place {
+  uint32_t machine = 0;
+  PlaceKind kind = PlaceKind::kGpu;
+  uint32_t index = 0;  // of the GPU; 0 for the others
+
+  std::string to_text() const;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+struct NicSpec {
+  double gbit_per_s = 0;       // each direction
+  std::vector<uint32_t> gpus;  // whose traffic goes through it; DRAM and SSD use them all in turn, by machine and index
+};
+
+struct MachineSpec {
+  uint32_t gpu_count = 0;
+  double hbm_gbyte_per_s = 0;                // of one GPU: copies that stay in it
+  std::optional<double> nvlink_gbyte_per_s;  // of one GPU, each direction; without: GPUs reach each other over PCIe
+  double pcie_gbyte_per_s = 0;               // of one GPU, each direction
+  double dram_gbyte_per_s = 0;               // each direction
+  double ssd_read_gbyte_per_s = 0;
+  double ssd_write_gbyte_per_s = 0;
+  double nvlink_latency_us = 0;
+  double pcie_latency_us = 0;
+  double ssd_latency_us = 0;
+  std::vector<NicSpec> nics;
+};
+
+// Two levels: leaf switches over machines (or, rail-optimised, one leaf for each NIC number of a group of machines),
+// and a spine over leaves whose uplinks are `oversubscription` times too small.
+struct FabricSpec {
+  uint32_t machines_per_leaf = 1;
+  bool rail_optimized = false;
+  double oversubscription = 1;
+  double nic_latency_us = 0;   // from a NIC to its leaf
+  double leaf_latency_us = 0;  // from a leaf to the spine
+};
+
+// What an operation costs apart from its bytes.
+struct CostSpec {
+  double post_us = 0;          // of each operation, before its first byte
+  double descriptor_ns = 0;    // of each contiguous range
+  double registration_us = 0;  // of each region that is pinned or reserved
+  double registration_us_per_gbyte = 0;
+  double message_us = 0;       // of each control message, beside the latency of its way
+  uint32_t queue_depth = 128;  // operations of one participant under way; more are refused
+};
+
+struct Cluster {
+  std::string name;
+  std::string source;  // where its numbers come from
+  uint32_t machine_count = 0;
+  MachineSpec machine;
+  FabricSpec fabric;
+  CostSpec costs;
+};
+
+// Faults: the rules of the wire form and of the numbers (all positive and finite, counts within limits, each GPU behind
+// one NIC); `document` is what the faults call it.
+std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Faults& faults);
+std::string write_cluster(const Cluster& cluster);
+
+// The links of a cluster, and the ways between its places.
+class ClusterLinks {
+ public:
+  explicit ClusterLinks(const Cluster& cluster);
+
+  const std::vector<LinkSpec>& links() const { return links_; }
+  // How far apart two places are decides which links lie between them; the way from A to B is the way out of A and the
+  // way into B at that scope. kMachine: two GPUs of a machine; kHost: two other places of a machine, over its memory.
+  enum class Scope { kPlace, kMachine, kHost, kLeaf, kSpine };
+  Scope scope(const Place& from, const Place& to) const;
+  std::vector<uint32_t> way_out(const Place& from, Scope scope) const;  // numbers in links()
+  std::vector<uint32_t> way_in(const Place& to, Scope scope) const;
+  std::vector<uint32_t> path(const Place& from, const Place& to) const;
+  double latency_s(const Place& from, const Place& to) const;
+  // Without other traffic.
+  double bytes_per_s(const Place& from, const Place& to) const;
+
+  // What a fault names: links of "h3" (all of a machine), "h3/nic0", "h3/gpu5/nvlink", "leaf2", or one link by its
+  // name. Empty when there is none.
+  std::vector<uint32_t> named(std::string_view name) const;
+  std::vector<uint32_t> of_machine(uint32_t machine) const;
+  bool has(const Place& place) const;
+
+ private:
+  Cluster cluster_;
+  std::vector<LinkSpec> links_;
+};
+
+}  // namespace crossdock

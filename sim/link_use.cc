@@ -1,0 +1,70 @@
+#include "sim/link_use.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace crossdock {
+namespace {
+
+constexpr size_t kStretches = 240;
+constexpr size_t kLinksMax = 512;
+
+}  // namespace
+
+std::vector<TraceCounter> LinkUse::counters(TimePoint begin, TimePoint end) const {
+  std::map<uint32_t, std::vector<double>> bytes;  // of each link, in each stretch
+  const auto whole = static_cast<double>((end - begin).ns());
+  if (whole <= 0) return {};
+  const double stretch = whole / kStretches;
+  for (const SimWorld::FlowRecord& flow : flows_) {
+    if (flow.bytes <= 0) continue;
+    const double first = std::clamp(static_cast<double>((flow.begin - begin).ns()), 0.0, whole);
+    const double last = std::clamp(static_cast<double>((flow.end - begin).ns()), first + 1, whole + 1);
+    for (auto i = static_cast<size_t>(first / stretch); i < kStretches && static_cast<double>(i) * stretch < last;
+         ++i) {
+      const double from = std::max(first, static_cast<double>(i) * stretch);
+      const double to = std::min(last, static_cast<double>(i + 1) * stretch);
+      if (to <= from) continue;
+      for (const uint32_t link : flow.links) {
+        std::vector<double>& of_link = bytes[link];
+        of_link.resize(kStretches);
+        of_link[i] += flow.bytes * (to - from) / (last - first);
+      }
+    }
+  }
+  std::vector<std::pair<double, TraceCounter>> all;
+  for (const auto& [link, in_stretch] : bytes) {
+    TraceCounter counter;
+    counter.link = links_.links()[link].name;
+    counter.capacity_bytes_per_s = links_.links()[link].bytes_per_s;
+    double total = 0;
+    for (size_t i = 0; i < kStretches; ++i) {
+      total += in_stretch[i];
+      counter.bytes_per_s.emplace_back(
+          begin + Duration::from_ns(static_cast<int64_t>(static_cast<double>(i) * stretch)),
+          in_stretch[i] / stretch * 1e9);
+    }
+    all.emplace_back(total / counter.capacity_bytes_per_s, std::move(counter));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<TraceCounter> counters;
+  for (size_t i = 0; i < std::min(all.size(), kLinksMax); ++i) counters.push_back(std::move(all[i].second));
+  return counters;
+}
+
+void check_links(const std::vector<double>& carried_bytes, const ClusterLinks& links, Duration time, TimePoint now,
+                 Checks& checks) {
+  for (size_t i = 0; i < carried_bytes.size(); ++i) {
+    if (carried_bytes[i] == 0) continue;
+    // A factor above 1 is no fault of a scenario.
+    const double most = links.links()[i].bytes_per_s * static_cast<double>(time.ns()) / 1e9 * (1 + 1e-6) + 1;
+    checks.check(Invariant::kI8, now,
+                 carried_bytes[i] <= most ? ""
+                                          : fmt::format("link {} carried {} bytes, {} are as many as it can",
+                                                        links.links()[i].name, carried_bytes[i], most));
+  }
+}
+
+}  // namespace crossdock

@@ -1,0 +1,28 @@
+// What links carried: for pictures, over time; and whether it was more than they can (I8).
+#pragma once
+
+#include <vector>
+
+#include "sim/checks.h"
+#include "sim/cluster.h"
+#include "sim/sim_world.h"
+
+namespace crossdock {
+
+class LinkUse {
+ public:
+  LinkUse(const ClusterLinks& links, const std::vector<SimWorld::FlowRecord>& flows) : links_(links), flows_(flows) {}
+
+  // Of each link that carried anything, the busiest first: the rate in a number of equal stretches from begin to end. A
+  // flow counts with its own mean rate, so what two flows share can seem uneven within a stretch.
+  std::vector<TraceCounter> counters(TimePoint begin, TimePoint end) const;
+
+ private:
+  const ClusterLinks& links_;
+  const std::vector<SimWorld::FlowRecord>& flows_;
+};
+
+void check_links(const std::vector<double>& carried_bytes, const ClusterLinks& links, Duration time, TimePoint now,
+                 Checks& checks);
+
+}  // namespace crossdock

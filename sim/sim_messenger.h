@@ -1,0 +1,30 @@
+// Messenger of a simulated participant: a message takes the latency of its way, and is lost where there is none.
+#pragma once
+
+#include <deque>
+
+#include "executor/ports.h"
+#include "sim/sim_node.h"
+
+namespace crossdock {
+
+// "receipt", "job", ...: what a message is about.
+std::string_view message_name(const Message& message);
+
+class SimMessenger : public Messenger {
+ public:
+  explicit SimMessenger(SimNode& node) : node_(node) {}
+
+  Status post_send(OpId op, const PeerId& to, const Message& message) override;
+  Status post_recv(OpId op) override;
+  void cancel(OpId op) override;
+
+  void deliver(const Message& message);
+
+ private:
+  SimNode& node_;
+  std::deque<OpId> receives_;
+  std::deque<Message> inbox_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,42 @@
+// Runtime of a simulated participant: pins and reserves its members' pages at the cost of registering them.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "executor/ports.h"
+#include "sim/sim_memory.h"
+#include "sim/sim_node.h"
+
+namespace crossdock {
+
+// What looks on when a protocol calls the runtime.
+class SimRuntimeHooks {
+ public:
+  virtual ~SimRuntimeHooks() = default;
+  virtual void activating(SimNode& node, SimMember& member) = 0;  // before it is
+  virtual void released(SimNode& node, SimMember& member) = 0;
+};
+
+class SimRuntime : public Runtime {
+ public:
+  explicit SimRuntime(SimNode& node) : node_(node) {}
+
+  void add(SimMember& member) { members_[(*member.binding)->participant] = &member; }
+
+  Status post_pin(OpId op, const ParticipantId& participant) override;
+  Status post_reserve(OpId op, const ParticipantId& participant) override;
+  Status post_validate(OpId op, const ParticipantId& participant) override;
+  Status post_activate(OpId op, const ParticipantId& participant) override;
+  Status post_release(OpId op, const ParticipantId& participant) override;
+
+ private:
+  using Call = std::function<Completion(SimMember&)>;
+  Status post(OpId op, const char* name, const ParticipantId& participant, double cost_us, const Call& call);
+  Status hold(OpId op, const char* name, const ParticipantId& participant);
+
+  SimNode& node_;
+  std::map<ParticipantId, SimMember*> members_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,166 @@
+#include "sim/work_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/sim_messenger.h"
+#include "sim/sim_runtime.h"
+
+namespace crossdock {
+namespace {
+
+std::string event_name(const Post& post) {
+  if (const auto* send = std::get_if<SendPost>(&post.call)) return fmt::format("send {}", message_name(send->message));
+  if (const auto* call = std::get_if<RuntimePost>(&post.call)) {
+    constexpr std::array<const char*, 5> kNames = {"pin", "reserve", "validate", "activate", "release"};
+    return kNames[static_cast<size_t>(call->call)];
+  }
+  return std::string(post.name());
+}
+
+// Notes posts and states, which faults may wait for.
+class Watcher : public ProtocolObserver {
+ public:
+  Watcher(SimWorld& world, SimNode& node) : world_(world), node_(node), since_(world.now()) {}
+
+  void advancing(Protocol&) override {}
+  void advanced(TimePoint now, std::span<const Completion>, std::span<const Post> posts,
+                const Protocol& protocol) override {
+    for (const Post& post : posts)
+      if (!std::holds_alternative<RecvPost>(post.call) && !std::holds_alternative<CancelPost>(post.call))
+        world_.event(node_, "post " + event_name(post));
+    std::string state = protocol.state();
+    if (state == state_) return;
+    if (!state_.empty()) world_.trace().slice(node_.track(), state_, "state", since_, now);
+    state_ = std::move(state);
+    since_ = now;
+    world_.event(node_, "state " + state_);
+  }
+
+ private:
+  SimWorld& world_;
+  SimNode& node_;
+  std::string state_;
+  TimePoint since_;
+};
+
+}  // namespace
+
+Status WorkRun::start(std::function<void()> ended) {
+  ended_ = std::move(ended);
+  is_started_ = true;
+  result_.name = spec_.name;
+  result_.begin = world_.now();
+  Faults faults(fmt::format("work '{}'", spec_.name));
+  if (spec_.kind != WorkKind::kTraffic) {
+    snapshot_ = scenario_snapshot(spec_, *schema_, faults);
+    if (snapshot_ == nullptr) return faults.to_status();
+  }
+  return prepare();
+}
+
+void WorkRun::skip(const std::string& verdict, const std::string& cause) {
+  is_started_ = is_over_ = true;
+  result_.name = spec_.name;
+  result_.begin = result_.end = world_.now();
+  result_.verdict = verdict;
+  result_.cause = cause;
+}
+
+SideRequest WorkRun::side_request(Role role) const {
+  SideRequest request;
+  request.scenario = &scenario_;
+  request.work = &spec_;
+  request.side = role == Role::kSource ? &*spec_.source : &*spec_.target;
+  request.role = role;
+  request.schema = schema_;
+  request.snapshot = snapshot_;
+  request.content = scenario_content(spec_);
+  request.epoch = next_epoch_++;
+  return request;
+}
+
+Status WorkRun::make_side(Role role, std::unique_ptr<ScenarioSide>& side) {
+  Faults faults(fmt::format("work '{}'", spec_.name));
+  side = make_scenario_side(side_request(role), true, faults);
+  if (side == nullptr) return faults.to_status();
+  for (const auto& member : side->members) TRY_STATUS(world_.memory().add(*member, scenario_.carries_bytes));
+  return Status();
+}
+
+SimNode& WorkRun::launch(const PeerId& peer, const Place& place, Protocol& protocol,
+                         const std::vector<SimMember*>& members, SimStore* store) {
+  SimNode& node = world_.join(peer, place);
+  for (SimMember* member : members) node.runtime().add(*member);
+  if (store != nullptr) node.set_store(*store);
+  running_.insert(&node);
+  watchers_.push_back(std::make_unique<Watcher>(world_, node));
+  world_.start(node, [this, &node, &protocol, watcher = watchers_.back().get()] {
+    ProtocolObserver* const observers[] = {watcher};
+    drive(protocol, node.ports(), observers);
+    running_.erase(&node);
+    if (running_.empty()) process_ended();
+  });
+  return node;
+}
+
+void WorkRun::process_died(const SimNode& node) {
+  if (running_.erase(&node) == 1 && running_.empty()) process_ended();
+}
+
+void WorkRun::process_ended() {
+  if (is_over_) return;
+  is_over_ = true;
+  result_.end = world_.now();
+  conclude();
+  ended_();
+}
+
+Duration WorkRun::bound() const {
+  // Each way to the end waits for a drain at most four times, and for the others' words as often.
+  Duration bound = spec_.timeout;
+  for (int i = 0; i < 4; ++i) bound = bound + spec_.drain + spec_.wait;
+  return bound + Duration::from_s(1);
+}
+
+std::vector<SimMember*> WorkRun::members() const {
+  std::vector<SimMember*> all;
+  for (const ScenarioSide* side : {source_.get(), target_.get()})
+    if (side != nullptr)
+      for (const auto& member : side->members) all.push_back(member.get());
+  for (const auto& member : earlier_members_) all.push_back(member.get());
+  return all;
+}
+
+bool WorkRun::has_member(const SimMember& member) const {
+  const std::vector<SimMember*> all = members();
+  return std::find(all.begin(), all.end(), &member) != all.end();
+}
+
+void WorkRun::check_node(const SimNode& node, const std::vector<OpId>& lost) {
+  if (node.is_dead()) return;
+  for (const auto& [op, name] : node.under_way()) {
+    const bool is_told = std::find(lost.begin(), lost.end(), op) != lost.end();
+    world_.checks().check(Invariant::kI6, world_.now(),
+                          is_told ? ""
+                                  : fmt::format("'{}' ended although operation {} ({}) is under way",
+                                                node.peer().text(), op.value(), name));
+  }
+}
+
+// What the runtime gave it has to be given back, or in use.
+void WorkRun::check_pages(const SimMember& member, bool is_quarantined) {
+  std::string wrong;
+  if (member.is_held && !is_quarantined)
+    wrong = fmt::format("the pages of '{}' are still {}", member.name,
+                        member.role == Role::kSource ? "pinned" : "reserved");
+  if (member.holds < member.releases + member.activations)
+    wrong = fmt::format("the pages of '{}' were taken {} times, given back {} times and activated {} times",
+                        member.name, member.holds, member.releases, member.activations);
+  world_.checks().check(Invariant::kI4, world_.now(), wrong);
+}
+
+}  // namespace crossdock
