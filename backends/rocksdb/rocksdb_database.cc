@@ -30,7 +30,7 @@ constexpr size_t kRecordBufferBytes = size_t{8} << 20;
 constexpr size_t kChunkBufferBytes = size_t{1} << 20;     // holds only what remove() could not do by deleting files
 constexpr size_t kChunkBlockBytes = size_t{4} << 10;      // tiny chunks share a block of this size
 constexpr size_t kChunkBlockReserve = size_t{260} << 10;  // one chunk of the usual size, its key, and the block's end
-constexpr size_t kDirectWriteBytes = size_t{1} << 20;
+constexpr size_t kWriterBufferBytes = size_t{64} << 10;   // longer pieces, as blocks are, go past it
 constexpr size_t kManifestBytesMax = size_t{16} << 20;
 constexpr size_t kLogBytesMax = size_t{1} << 20;
 constexpr size_t kLogFilesMax = 3;
@@ -100,7 +100,8 @@ class ChunkBlocksFactory final : public rocksdb::FlushBlockPolicyFactory {
 rocksdb::ColumnFamilyOptions chunk_options() {
   rocksdb::BlockBasedTableOptions table;
   table.checksum = rocksdb::kXXH3;  // the others have no hardware help in common builds
-  table.no_block_cache = true;
+  // It keeps nothing: a block goes with its last user. But a value is handed out without a copy only from a cache.
+  table.block_cache = rocksdb::NewLRUCache(0, 0);
   table.block_size = kChunkBlockReserve;  // what memory is taken for a block, which then need not grow and be copied
   table.flush_block_policy_factory = std::make_shared<ChunkBlocksFactory>();
   rocksdb::ColumnFamilyOptions options;
@@ -281,7 +282,7 @@ rocksdb::Options RocksDbDatabase::incoming_options() const { return rocksdb::Opt
 rocksdb::EnvOptions RocksDbDatabase::incoming_env_options() const {
   rocksdb::EnvOptions options;
   options.use_direct_writes = direct_io_;
-  options.writable_file_max_buffer_size = kDirectWriteBytes;
+  options.writable_file_max_buffer_size = kWriterBufferBytes;
   return options;
 }
 

@@ -194,7 +194,7 @@ Status RocksDbChunkTable::add(std::vector<std::unique_ptr<SegmentWriter>> segmen
 Status RocksDbChunkTable::read(std::span<const ChunkName> names, const Take& take) const {
   TRY(const RocksDbDatabase::Access access, database_->access());
   rocksdb::ReadOptions options;
-  options.fill_cache = false;
+  options.fill_cache = true;  // which keeps nothing (chunk_options())
   // Checksums of blocks are verified although the caller has its own: RocksDB would take damaged bytes for lengths.
   options.verify_checksums = true;
   std::array<Key, kReadBatch> keys;

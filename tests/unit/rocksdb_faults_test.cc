@@ -6,6 +6,7 @@
 #include <iterator>
 #include <thread>
 
+#include "backends/rocksdb/huge_page_files.h"
 #include "base/rng.h"
 #include "tests/support/rocksdb_store.h"
 
@@ -173,8 +174,10 @@ TEST_F(RocksDbFaults, AFullDiskIsSaidAndTheStoreGoesOnWhenThereIsRoom) {
     std::unique_ptr<SegmentWriter> writer = chunks().new_segment(2).value();
     system_->add_fault({Operation::kWrite, "incoming/2.sst", full});
     const std::string bytes(4 << 20, 'x');
+    const uint64_t before = system_->count(Operation::kWrite);
     for (const uint32_t chunk : {0u, 1u})
       ASSERT_EQ(writer->append(ObjectNumber(2 * kObjectsPerSegment), chunk, bytes_of(bytes)), Status());
+    while (system_->count(Operation::kWrite) == before) std::this_thread::yield();  // a thread writes the first of it
     system_->clear_faults();
     expect_full(writer->finish(), "finish '");  // a hole must not be
   }
@@ -323,6 +326,212 @@ TEST_F(RocksDbFaults, AFlippedByteIsAnErrorOrAMissingChunkOrHarmless) {
     }
   EXPECT_GT(errors, places.size());
   close();
+}
+
+// ---- Segments that are longer than what is written at once ----
+
+constexpr size_t kPieceBytes = size_t{2} << 20;
+constexpr size_t kLongChunkBytes = (size_t{512} << 10) + 7;
+
+std::string random_bytes(Rng& rng, size_t count) {
+  std::string bytes(count, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(rng.below(256));
+  return bytes;
+}
+
+Chunks long_chunks(uint64_t segment, uint32_t count) {
+  Rng rng(segment);
+  Chunks chunks;
+  for (uint32_t chunk = 0; chunk < count; ++chunk)
+    chunks[{segment * kObjectsPerSegment, chunk}] = random_bytes(rng, kLongChunkBytes);
+  return chunks;
+}
+
+Status append_all(SegmentWriter& writer, const Chunks& chunks) {
+  for (const auto& [name, bytes] : chunks)
+    TRY_STATUS(writer.append(ObjectNumber(name.first), name.second, bytes_of(bytes)));
+  return writer.finish();
+}
+
+std::vector<ChunkName> names_in(const Chunks& chunks) {
+  std::vector<ChunkName> names;
+  for (const auto& [name, bytes] : chunks) names.push_back({ObjectNumber(name.first), name.second});
+  return names;
+}
+
+TEST_F(RocksDbFaults, ALongSegmentIsThereInFullOrNotAtAllWhicheverWriteFails) {
+  const Chunks chunks_of_1 = long_chunks(1, 14);
+  const std::string incoming = "incoming";
+  ASSERT_EQ(open(true), Status());
+  std::vector<std::unique_ptr<SegmentWriter>> writers;
+  writers.push_back(chunks().new_segment(1).value());
+  const uint64_t before = system_->count(Operation::kWrite);
+  ASSERT_EQ(append_all(*writers[0], chunks_of_1), Status());
+  const uint64_t writes = system_->count(Operation::kWrite) - before;
+  ASSERT_GE(writes, 4u);
+  ASSERT_EQ(chunks().add(std::move(writers)), Status());
+  ASSERT_EQ(crash(UnsyncedBytes::kLost), Status());
+  EXPECT_TRUE(read(names_in(chunks_of_1)).value() == chunks_of_1);
+
+  uint64_t segment = 2;
+  for (uint64_t passing = 0; passing < writes; ++passing)
+    for (const uint64_t failing : {uint64_t{1}, UINT64_MAX}) {
+      SCOPED_TRACE(testing::Message() << "after " << passing << " writes, failing " << failing);
+      std::unique_ptr<SegmentWriter> writer = chunks().new_segment(segment).value();
+      system_->add_fault({Operation::kWrite, incoming, IOStatus::IOError("injected"), passing, failing});
+      EXPECT_EQ(append_all(*writer, long_chunks(segment, 14)).code(), Code::kIo);
+      system_->clear_faults();
+      writer.reset();
+      EXPECT_TRUE(segment_files(directory_ + "/" + incoming).empty());
+      ++segment;
+    }
+  ASSERT_EQ(add({segment}), Status());
+  ASSERT_EQ(crash(UnsyncedBytes::kLost), Status());
+  EXPECT_EQ(chunks().segments().value(), (Segments{1, segment}));
+}
+
+TEST_F(RocksDbFaults, PowerThatGoesWhileALongSegmentIsWrittenLeavesNothingOfIt) {
+  for (const UnsyncedBytes ending : kEndings) {
+    directory_ = root_ + "/" + std::to_string(static_cast<int>(ending));
+    ASSERT_EQ(open(true), Status());
+    {
+      const std::unique_ptr<SegmentWriter> writer = chunks().new_segment(1).value();
+      const Chunks all = long_chunks(1, 14);
+      size_t appended = 0;
+      for (const auto& [name, bytes] : all) {
+        if (appended++ == 9) system_->power_off();
+        if (!writer->append(ObjectNumber(name.first), name.second, bytes_of(bytes)).ok()) break;
+      }
+      EXPECT_EQ(writer->finish().code(), Code::kIo);
+    }
+    ASSERT_EQ(crash(ending), Status());
+    expect_segments({});
+    EXPECT_TRUE(segment_files(directory_ + "/incoming").empty());
+  }
+}
+
+// More of them than buffers that may wait for the disk, and most of them idle with one that is not full.
+TEST_F(RocksDbFaults, ManyLongSegmentsAreWrittenAtOnce) {
+  constexpr uint64_t kThreads = 3;
+  constexpr uint64_t kSegmentsEach = 4;
+  ASSERT_EQ(open(true), Status());
+  std::vector<std::unique_ptr<SegmentWriter>> writers;
+  for (uint64_t segment = 1; segment <= kThreads * kSegmentsEach; ++segment)
+    writers.push_back(chunks().new_segment(segment).value());
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, thread] {
+      std::vector<Chunks> all;
+      for (uint64_t i = 0; i < kSegmentsEach; ++i) all.push_back(long_chunks(1 + thread * kSegmentsEach + i, 8));
+      for (uint32_t chunk = 0; chunk < 8; ++chunk)  // a chunk of each in turn
+        for (uint64_t i = 0; i < kSegmentsEach; ++i) {
+          const uint64_t object = (1 + thread * kSegmentsEach + i) * kObjectsPerSegment;
+          EXPECT_EQ(writers[thread * kSegmentsEach + i]->append(ObjectNumber(object), chunk,
+                                                                bytes_of(all[i].at({object, chunk}))),
+                    Status());
+        }
+      for (uint64_t i = 0; i < kSegmentsEach; ++i) EXPECT_EQ(writers[thread * kSegmentsEach + i]->finish(), Status());
+    });
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(chunks().add(std::move(writers)), Status());
+  ASSERT_EQ(crash(UnsyncedBytes::kLost), Status());
+  for (uint64_t segment = 1; segment <= kThreads * kSegmentsEach; ++segment) {
+    const Chunks expected = long_chunks(segment, 8);
+    EXPECT_TRUE(read(names_in(expected)).value() == expected);
+  }
+}
+
+// ---- Direct files ----
+
+class DirectFiles : public RocksDbFaults {
+ protected:
+  void SetUp() override {
+    RocksDbFaults::SetUp();
+    path_ = root_ + "/file";
+    if (!open_new().ok()) GTEST_SKIP() << "no direct access here";
+  }
+  IOStatus open_new() {
+    rocksdb::FileOptions options;
+    options.use_direct_writes = true;
+    return files_->NewWritableFile(path_, options, &file_, nullptr);
+  }
+  IOStatus append(const std::string& bytes) { return file_->Append(bytes, rocksdb::IOOptions(), nullptr); }
+  IOStatus sync() { return file_->Sync(rocksdb::IOOptions(), nullptr); }
+  std::string contents() const {
+    std::ifstream stream(path_, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  }
+
+  std::shared_ptr<rocksdb::FileSystem> files_ = make_huge_page_file_system(system_);
+  std::string path_;
+  std::unique_ptr<rocksdb::FSWritableFile> file_;
+};
+
+TEST_F(DirectFiles, HaveExactlyWhatWasAppendedAtEachSyncAndWhenClosed) {
+  Rng rng(5);
+  for (int round = 0; round < 6; ++round) {
+    ASSERT_TRUE(open_new().ok());
+    std::string expected;
+    for (const size_t bytes : {size_t{1}, kPieceBytes - 1, kPieceBytes, size_t{4096}, 3 * kPieceBytes - 4096,
+                               static_cast<size_t>(rng.below(kPieceBytes)), size_t{100}}) {
+      const std::string more = random_bytes(rng, bytes);
+      ASSERT_TRUE(append(more).ok());
+      expected += more;
+      EXPECT_EQ(file_->GetFileSize(rocksdb::IOOptions(), nullptr), expected.size());
+      if (rng.below(2) == 0) continue;
+      ASSERT_TRUE(sync().ok());
+      EXPECT_TRUE(contents() == expected);
+    }
+    ASSERT_TRUE(file_->Close(rocksdb::IOOptions(), nullptr).ok());
+    file_.reset();
+    EXPECT_TRUE(contents() == expected);
+  }
+}
+
+TEST_F(DirectFiles, TellOfAFailedWriteFromThenOnAndWriteNoMore) {
+  const std::string piece(kPieceBytes, 'x');
+  for (uint64_t passing = 0; passing < 3; ++passing) {
+    ASSERT_TRUE(open_new().ok());
+    system_->add_fault({Operation::kWrite, path_, IOStatus::NoSpace("injected"), passing, 1});
+    for (uint64_t i = 0; i <= passing; ++i) append(piece).PermitUncheckedError();
+    EXPECT_TRUE(sync().IsNoSpace());
+    const uint64_t writes = system_->count(Operation::kWrite);
+    EXPECT_TRUE(append(piece).IsNoSpace());
+    EXPECT_TRUE(file_->Flush(rocksdb::IOOptions(), nullptr).IsNoSpace());
+    EXPECT_TRUE(file_->Fsync(rocksdb::IOOptions(), nullptr).IsNoSpace());
+    EXPECT_TRUE(file_->Close(rocksdb::IOOptions(), nullptr).IsNoSpace());
+    EXPECT_EQ(system_->count(Operation::kWrite), writes);
+    file_.reset();
+    EXPECT_EQ(contents().size(), passing * kPieceBytes);
+  }
+}
+
+TEST_F(DirectFiles, AreReadAtAnyPlaceAndPastTheirEnd) {
+  Rng rng(6);
+  const std::string all = random_bytes(rng, 2 * kPieceBytes + 12345);
+  ASSERT_TRUE(append(all).ok() && sync().ok() && file_->Close(rocksdb::IOOptions(), nullptr).ok());
+  rocksdb::FileOptions options;
+  options.use_direct_reads = true;
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  ASSERT_TRUE(files_->NewRandomAccessFile(path_, options, &file, nullptr).ok());
+  for (int round = 0; round < 200; ++round) {
+    std::vector<rocksdb::FSReadRequest> requests(1 + rng.below(6));
+    std::vector<std::string> buffers;
+    uint64_t offset = rng.below(all.size());
+    for (rocksdb::FSReadRequest& request : requests) {
+      request.offset = offset;
+      request.len = 1 + rng.below(round % 10 == 0 ? 3 * kPieceBytes : 300'000);
+      offset += request.len + (rng.below(3) == 0 ? rng.below(10'000) : 0);
+      buffers.emplace_back(request.len, '\0');
+    }
+    for (size_t i = 0; i < requests.size(); ++i) requests[i].scratch = buffers[i].data();
+    ASSERT_TRUE(file->MultiRead(requests.data(), requests.size(), rocksdb::IOOptions(), nullptr).ok());
+    for (const rocksdb::FSReadRequest& request : requests) {
+      ASSERT_TRUE(request.status.ok()) << request.status.ToString();
+      const std::string expected = request.offset < all.size() ? all.substr(request.offset, request.len) : "";
+      EXPECT_TRUE(request.result.ToStringView() == expected) << request.offset << " " << request.len;
+    }
+  }
 }
 
 }  // namespace

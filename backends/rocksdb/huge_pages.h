@@ -1,0 +1,52 @@
+// Buffers in huge pages that are used again and again.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace crossdock {
+
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+// One huge page, at the begin of one. It is null when there is no memory.
+class HugePage {
+ public:
+  HugePage();
+  ~HugePage();
+  HugePage(const HugePage&) = delete;
+  HugePage& operator=(const HugePage&) = delete;
+  char* data() const { return data_; }
+
+ private:
+  void* mapping_;
+  char* data_ = nullptr;
+};
+
+// Keeps 16 of those that were given back. Thread-safe.
+class HugePages {
+ public:
+  std::unique_ptr<HugePage> take();
+  void give(std::unique_ptr<HugePage> page);
+
+  class Share {
+   public:
+    explicit Share(HugePages& pages) : pages_(pages), page_(pages.take()) {}
+    ~Share() { pages_.give(std::move(page_)); }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+    char* data() const { return page_->data(); }
+
+   private:
+    HugePages& pages_;
+    std::unique_ptr<HugePage> page_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<HugePage>> kept_;
+};
+
+}  // namespace crossdock
