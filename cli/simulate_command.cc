@@ -28,20 +28,22 @@ struct Options {
 
 std::string duration_text(Duration duration) { return milliseconds(static_cast<uint64_t>(duration.ns())); }
 
-std::string rate_of(const WorkResult& work) {
-  const auto ns = static_cast<double>((work.end - work.begin).ns());
+// On the wire.
+std::string rate_of(const WorkResult& work, uint64_t bytes_scale) {
+  const auto ns = static_cast<double>((work.done - work.begin).ns());
   if (work.bytes == 0 || ns <= 0) return "";
-  return fmt::format("{:.2f} GB/s", static_cast<double>(work.bytes) / ns);
+  return fmt::format("{:.2f} GB/s", static_cast<double>(work.bytes) * static_cast<double>(bytes_scale) / ns);
 }
 
-std::string report_text(const RunReport& report, const std::string& path) {
+std::string report_text(const RunReport& report, const std::string& path, uint64_t bytes_scale) {
   std::string text = fmt::format("{}: {}\n", printable(report.scenario), printable(report.shows));
   text += fmt::format("cluster {}, seed {}, {} of simulated time, digest {}\n\n", printable(report.cluster),
                       report.seed, duration_text(report.duration), report.digest);
-  Table works({"work", "kind", "verdict", "begin", "took", "content bytes", "rate"});
+  Table works({"work", "kind", "verdict", "begin", "took", "ended after", "content bytes", "rate"});
   for (const WorkResult& work : report.works)
     works.add({work.name, work.kind, work.verdict, duration_text(work.begin - report.origin),
-               duration_text(work.end - work.begin), grouped(work.bytes), rate_of(work)});
+               duration_text(work.done - work.begin), duration_text(work.end - work.begin), grouped(work.bytes),
+               rate_of(work, bytes_scale)});
   text += works.text();
   for (const WorkResult& work : report.works)
     if (!work.cause.empty()) text += fmt::format("{}: {}\n", printable(work.name), printable(work.cause));
@@ -53,6 +55,7 @@ std::string report_text(const RunReport& report, const std::string& path) {
   for (const Violation& each : report.violations)
     text += fmt::format("VIOLATED: {}\n  {}\n", printable(violation_text(each, report.origin)),
                         replay_line(path, report.seed, &each));
+  for (const std::string& each : report.unmet) text += fmt::format("never happened: {}\n", printable(each));
   if (!report.expected.empty())
     text += fmt::format("expected: {}\nactual:   {}\n", printable(report.expected), printable(report.actual));
   return text + (report.as_expected ? "as expected\n" : "NOT AS EXPECTED\n");
@@ -111,7 +114,7 @@ int run_one(const Options& options, const std::string& path) {
   if (options.json)
     print(to_json(summary_of(report)) + "\n");
   else if (!range)
-    print(report_text(report, path));
+    print(report_text(report, path, scenario->bytes_scale));
   return report.as_expected ? kDone : kFailed;
 }
 

@@ -52,9 +52,16 @@ void ParticipantProtocol::fail(Status cause, TransferState next) {
   state_ = next;
 }
 
+Status ParticipantProtocol::could_not(std::string_view what, const Status& status) const {
+  return Status(status.code(), fmt::format("{} could not {}: {}", label(), what, status.message()));
+}
+
 bool ParticipantProtocol::fail_when_late(TimePoint now, TransferState next) {
   if (now < (state_ == TransferState::kReporting ? end_of_wait() : deadline_)) return false;
-  fail(Status(Code::kDeadline, fmt::format("{} was still {} at its deadline", label(), state())), next);
+  fail(Status(Code::kDeadline, state_ == TransferState::kReporting
+                                   ? fmt::format("{} heard no decision in its time", label())
+                                   : fmt::format("{} was still {} at its deadline", label(), state())),
+       next);
   return true;
 }
 
@@ -63,8 +70,9 @@ bool ParticipantProtocol::quarantine(const std::vector<OpId>& left, TimePoint no
   outcome_.quarantined = true;
   outcome_.lost = left;
   if (!cause_)
-    cause_ = Status(Code::kDeadline, fmt::format("{} was still {} when its time was over, with {} operations under way",
-                                                 label(), state(), left.size()));
+    fail(Status(Code::kDeadline, fmt::format("{} was still {} when its time was over, with {} operations under way",
+                                             label(), state(), left.size())),
+         state_);
   start_closing(now);
   return true;
 }
@@ -79,7 +87,7 @@ bool ParticipantProtocol::release(TimePoint now, std::vector<Post>& posts) {
   release_->advance(now, ops_, posts);
   if (!release_->done() && !release_->failure()) return quarantine(release_->under_way(), now);
   outcome_.released = release_->done();
-  if (release_->failure() && !cause_) cause_ = *release_->failure();
+  if (release_->failure() && !cause_) cause_ = could_not("give its pages back", *release_->failure());
   start_closing(now);
   return true;
 }
@@ -109,13 +117,14 @@ void ParticipantProtocol::close(TimePoint now, std::vector<Post>& posts) {
   state_ = TransferState::kFinished;
 }
 
+// Only what the state serves: work that was given up may have a time at which it would have been tried again.
 TimePoint ParticipantProtocol::wake_at() const {
   if (state_ == TransferState::kFinished) return TimePoint::never();
-  // Only messages are left then; work that was given up may have a time at which it would have been tried again.
   if (state_ == TransferState::kClosing)
     return std::min(mail_.wake_at(), close_deadline_ ? *close_deadline_ : close_at());
-  TimePoint wake = std::min({mail_.wake_at(), first_.wake_at(), wake_of_work()});
-  if (release_) wake = std::min(wake, release_->wake_at());
+  TimePoint wake = std::min(mail_.wake_at(), wake_of_work());
+  if (state_ <= TransferState::kReserving) wake = std::min(wake, first_.wake_at());
+  if (state_ == TransferState::kReleasing) wake = std::min(wake, release_->wake_at());
   if (cause_ || decision_ || state_ >= TransferState::kDraining) return std::min(wake, drain_deadline_);
   return std::min(wake, state_ == TransferState::kReporting ? end_of_wait() : deadline_);
 }

@@ -96,6 +96,8 @@ class ParticipantProtocol : public Protocol {
   }
   Message message(decltype(Message::body) body) const;
   std::string label() const;
+  // "target 'p0-t1' could not be reserved: ..."
+  Status could_not(std::string_view what, const Status& status) const;
   void decide(const DecisionBody& decision);
   // The operation cannot succeed any more: says so, and goes where `next` says.
   void fail(Status cause, TransferState next);

@@ -311,16 +311,28 @@ void Restore::advance(TimePoint now, std::span<const Completion> completions, st
   }
 }
 
+// Only what the state serves: work that was given up may have a time at which it would have been tried again.
+TimePoint Restore::wake_of_work() const {
+  switch (state_) {
+    case RestoreState::kLookingUp: return lookup_->wake_at();
+    case RestoreState::kReserving: return reserves_->list.wake_at();
+    case RestoreState::kReading: return gets_->wake_at();
+    case RestoreState::kFencing: return revokes_ ? revokes_->wake_at() : TimePoint::never();
+    case RestoreState::kValidating: return validates_->list.wake_at();
+    case RestoreState::kActivating: return activates_->list.wake_at();
+    case RestoreState::kReleasing: {
+      if (!releases_) return TimePoint::never();
+      const TimePoint wake = releases_->list.wake_at();
+      return lease_release_ ? std::min(wake, lease_release_->wake_at()) : wake;
+    }
+    case RestoreState::kFinished: return TimePoint::never();
+  }
+  return TimePoint::never();
+}
+
 TimePoint Restore::wake_at() const {
   if (state_ == RestoreState::kFinished) return TimePoint::never();
-  TimePoint wake = state_ < RestoreState::kFencing ? deadline_ : drain_deadline_;
-  wake = std::min(wake, lookup_->wake_at());
-  for (const std::optional<Calls>* each : {&reserves_, &validates_, &activates_, &releases_})
-    if (*each) wake = std::min(wake, (*each)->list.wake_at());
-  for (const std::optional<WorkList>* list : {&gets_, &revokes_})
-    if (*list) wake = std::min(wake, (*list)->wake_at());
-  if (lease_release_) wake = std::min(wake, lease_release_->wake_at());
-  return wake;
+  return std::min(wake_of_work(), state_ < RestoreState::kFencing ? deadline_ : drain_deadline_);
 }
 
 }  // namespace crossdock

@@ -104,6 +104,7 @@ class Restore : public Protocol {
   void enter(RestoreState state, TimePoint now);
   Calls calls(RuntimeCall call, std::vector<size_t> members) const;
   void post_calls(Calls& calls, TimePoint now, std::vector<Post>& posts);
+  TimePoint wake_of_work() const;
   std::vector<OpId> under_way() const;
   bool is_activating(size_t participant) const;
   void finish();

@@ -11,7 +11,7 @@
 namespace crossdock {
 
 struct RetryOptions {
-  uint32_t attempt_count_max = 5;  // the first one included
+  uint32_t attempt_count_max = 12;  // the first one included; their waits last 1.5 to 3 s in all
   Duration backoff_first = Duration::from_ms(1);
   Duration backoff_max = Duration::from_ms(1000);
 };

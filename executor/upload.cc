@@ -302,15 +302,24 @@ void Upload::advance(TimePoint now, std::span<const Completion> completions, std
   }
 }
 
+// Only what the state serves: work that was given up may have a time at which it would have been tried again.
+TimePoint Upload::wake_of_work() const {
+  switch (state_) {
+    case UploadState::kPinning: return pins_.wake_at();
+    case UploadState::kBeginning: return begin_->wake_at();
+    case UploadState::kPutting: return puts_->wake_at();
+    case UploadState::kCommitting: return commit_->wake_at();
+    case UploadState::kAborting: return abort_->wake_at();
+    case UploadState::kReleasing: return releases_ ? releases_->wake_at() : TimePoint::never();
+    case UploadState::kDraining:
+    case UploadState::kFinished: return TimePoint::never();
+  }
+  return TimePoint::never();
+}
+
 TimePoint Upload::wake_at() const {
   if (state_ == UploadState::kFinished) return TimePoint::never();
-  TimePoint wake = state_ < UploadState::kDraining ? deadline_ : drain_deadline_;
-  wake = std::min(wake, pins_.wake_at());
-  for (const std::optional<Task>* task : {&begin_, &commit_, &abort_})
-    if (*task) wake = std::min(wake, (*task)->wake_at());
-  for (const std::optional<WorkList>* list : {&puts_, &releases_})
-    if (*list) wake = std::min(wake, (*list)->wake_at());
-  return wake;
+  return std::min(wake_of_work(), state_ < UploadState::kDraining ? deadline_ : drain_deadline_);
 }
 
 }  // namespace crossdock

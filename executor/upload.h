@@ -83,6 +83,7 @@ class Upload : public Protocol {
   void fail(Status cause);
   bool settle(const TxnState& state);  // true: the transaction is decided
   void enter(UploadState state, TimePoint now);
+  TimePoint wake_of_work() const;
   std::vector<OpId> under_way() const;
 
   UploadOptions options_;

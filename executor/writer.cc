@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/canary.h"
+
 namespace crossdock {
 
 bool Writer::complete(const Completion& completion, TimePoint now) {
@@ -16,10 +18,7 @@ bool Writer::complete(const Completion& completion, TimePoint now) {
 }
 
 TimePoint Writer::wake_of_work() const {
-  TimePoint wake = TimePoint::never();
-  if (copies_) wake = std::min(wake, copies_->wake_at());
-  if (checksums_) wake = std::min(wake, checksums_->wake_at());
-  return wake;
+  return state_ == TransferState::kExecuting ? std::min(copies_->wake_at(), checksums_->wake_at()) : TimePoint::never();
 }
 
 void Writer::handle(const Message& message) {
@@ -57,7 +56,7 @@ void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
 bool Writer::pin(TimePoint now, std::vector<Post>& posts) {
   first_.advance(now, ops_, posts);
   if (first_.failure()) {
-    fail(*first_.failure(), TransferState::kDraining);
+    fail(could_not("be pinned", *first_.failure()), TransferState::kDraining);
   } else if (first_.done()) {
     mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kSource, binding()}));
     state_ = TransferState::kExporting;
@@ -82,7 +81,7 @@ bool Writer::execute(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (checksums_->failure()) {
-    fail(checksums_->failure()->second, TransferState::kDraining);
+    fail(could_not("sum what it sent", checksums_->failure()->second), TransferState::kDraining);
     return true;
   }
   if (!copies_->done() || !checksums_->done()) return false;
@@ -113,7 +112,7 @@ bool Writer::drain(TimePoint now, std::vector<Post>& posts) {
   outcome_.bytes = copies_ ? copies_->done_bytes() : 0;
   outcome_.operations = copies_ ? copies_->attempt_count() : 0;
   const std::vector<OpId> left = under_way();
-  if (!left.empty()) return quarantine(left, now);
+  if (!left.empty() && !is_broken(Canary::kReleaseBeforeDrain)) return quarantine(left, now);
   start_release(now);
   return true;
 }

@@ -142,7 +142,7 @@ class ScenarioDraw {
     made.tokens = tokens_;
     if (kind != WorkKind::kRestore) made.source = side();
     if (kind != WorkKind::kUpload) made.target = side();
-    made.checksum = rng_.chance(1, 2) || must_sum_;
+    made.checksum = rng_.chance(1, 2);
     made.coordinator_machine = static_cast<uint32_t>(rng_.below(scenario_.cluster.machine_count));
     made.timeout = us(one_of<3>(rng_, {20'000, 60'000, 200'000}));
     made.drain = us(one_of<3>(rng_, {1'000, 20'000, 60'000}));
@@ -178,6 +178,7 @@ class ScenarioDraw {
     upload.store = "store";
     // A layout by the parts of a source that is split by tokens would have overlaps.
     upload.source->parallel.cp = 1;
+    upload.whole_objects = rng_.chance(1, 3);
     if (rng_.chance(1, 8)) upload.ttl = us(rng_.below(100'000) + 1);
     scenario_.works.push_back(upload);
     if (!allows(WorkKind::kRestore)) return;
@@ -314,6 +315,96 @@ class ScenarioDraw {
     if (kinds.empty() || rng_.chance(1, 8)) return;
     const uint64_t count = 1 + rng_.below(4);
     for (uint64_t i = 0; i < count; ++i) scenario_.faults.push_back(fault(kinds[rng_.below(kinds.size())]));
+    if (rng_.chance(2, 5)) aim(kinds);
+  }
+
+  // A fault at one of the places where outcomes are rare, if its kind is allowed.
+  void aim(const std::vector<FaultKind>& kinds) {
+    const WorkSpec& work = scenario_.works[scenario_.works.size() > 1 && rng_.chance(1, 2) ? 1 : 0];
+    FaultSpec made;
+    made.count = 1000;
+    switch (work.kind) {
+      case WorkKind::kTransfer: aim_at_transfer(made, work.name); break;
+      case WorkKind::kUpload: aim_at_upload(made, work.name); break;
+      case WorkKind::kRestore: aim_at_restore(made, work.name); break;
+      case WorkKind::kTraffic: return;
+    }
+    if (std::find(kinds.begin(), kinds.end(), made.kind) != kinds.end()) scenario_.faults.push_back(made);
+  }
+  void aim_at_transfer(FaultSpec& made, const std::string& work) {
+    switch (rng_.below(6)) {
+      case 5:  // its word is on the way, and it lives anew
+        made.kind = FaultKind::kPeerRestart;
+        made.target = work + "/target *";
+        made.when = WhenSpec{work + "/target *", "post send ready", 1};
+        made.after = us(rng_.below(200));
+        made.count = 1;
+        if (rng_.chance(1, 2)) {
+          FaultSpec late;
+          late.kind = FaultKind::kMessageDelayed;
+          late.when = made.when;
+          late.delay = us(1 + rng_.below(5'000));
+          scenario_.faults.push_back(late);
+        }
+        break;
+      case 0:  // some are active already
+        made.kind = FaultKind::kPeerCrash;
+        made.target = work + "/target *0";
+        made.when = WhenSpec{work + " coordinator", "state telling the decision", 1};
+        made.count = 1;
+        break;
+      case 1:
+        made.kind = FaultKind::kMessageLost;
+        made.when = WhenSpec{work + " coordinator", "post send decision", 1 + rng_.below(4)};
+        break;
+      case 2:
+        made.kind = FaultKind::kFailed;
+        made.when = WhenSpec{work + "/target *", "post activate", 1 + rng_.below(3)};
+        break;
+      case 3:  // what is under way does not end in time
+        made.kind = FaultKind::kSlowOperation;
+        made.when = WhenSpec{work + "/*", rng_.chance(1, 2) ? "post copy" : "post release", 1 + rng_.below(2)};
+        made.delay = us(500'000);
+        break;
+      default:
+        made.kind = FaultKind::kFailed;
+        made.when = WhenSpec{work + "/target *", "post revoke", 1 + rng_.below(3)};
+        break;
+    }
+  }
+  void aim_at_upload(FaultSpec& made, const std::string& work) {
+    switch (rng_.below(4)) {
+      case 0:
+      case 1:
+        made.kind = FaultKind::kReplyLost;
+        made.when = WhenSpec{work + " uploader", "post commit", 1};
+        break;
+      case 2:
+        made.kind = FaultKind::kPeerCrash;
+        made.target = work + " uploader";
+        made.when = WhenSpec{work + " uploader", rng_.chance(1, 2) ? "post put" : "post commit", 1 + rng_.below(3)};
+        made.count = 1;
+        break;
+      default:  // nobody answers any more
+        made.kind = FaultKind::kStoreCrash;
+        made.target = "store";
+        made.mode = rng_.chance(1, 2) ? "commit-published" : "commit-after-data";
+        made.at = Duration();
+        made.lasts = us(1'000'000);
+        made.count = 1;
+        break;
+    }
+  }
+  void aim_at_restore(FaultSpec& made, const std::string& work) {
+    if (rng_.chance(1, 2)) {
+      made.kind = FaultKind::kPeerCrash;
+      made.target = work + " restorer";
+      made.when = WhenSpec{work + " restorer", rng_.chance(1, 2) ? "post get" : "done activate", 1 + rng_.below(2)};
+      made.count = 1;
+    } else {
+      made.kind = FaultKind::kFailed;
+      made.when = WhenSpec{work + " restorer", "post activate", 2};
+    }
   }
 
   const CampaignOptions& options_;
@@ -322,7 +413,6 @@ class ScenarioDraw {
   uint64_t layer_count_ = 1;
   uint64_t row_tokens_ = 1;
   uint64_t tokens_ = 1;
-  bool must_sum_ = false;
 };
 
 struct FaultGroup {

@@ -1,5 +1,7 @@
 #include "sim/fault_desk.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace crossdock {
@@ -54,6 +56,17 @@ std::vector<const FaultSpec*> FaultDesk::triggered_by(std::string_view peer, std
     met.push_back(&fault);
   }
   return met;
+}
+
+std::vector<std::string> FaultDesk::unmet() const {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < armed_.size(); ++i) {
+    const FaultSpec& fault = *armed_[i].fault;
+    if (!fault.when || armed_[i].hits > 0) continue;
+    texts.push_back(fmt::format("faults[{}] {}: '{}' came {} times to '{}', not {}", i, fault_kind_name(fault.kind),
+                                fault.when->peer, armed_[i].seen, fault.when->event, fault.when->nth));
+  }
+  return texts;
 }
 
 }  // namespace crossdock

@@ -24,6 +24,8 @@ class FaultDesk {
   std::vector<const FaultSpec*> meet(std::string_view peer, std::string_view event, TimePoint now);
   // Other faults whose event this is.
   std::vector<const FaultSpec*> triggered_by(std::string_view peer, std::string_view event);
+  // Faults whose event never came: "faults[2] link_off, when '*' does 'post copy' for the 7th time".
+  std::vector<std::string> unmet() const;
 
  private:
   struct Armed {

@@ -31,8 +31,10 @@ struct WorkResult {
   std::string verdict;  // "activated", "aborted", "committed", ...
   std::string cause;
   TimePoint begin;
-  TimePoint end;
-  uint64_t bytes = 0;  // that it moved
+  TimePoint end;       // of its last process
+  uint64_t bytes = 0;  // of content that it moved
+  // When what it was for was there (the last activation, the commit); its end, if it never was.
+  TimePoint done = {};
 };
 
 struct TrafficCell {
@@ -57,6 +59,7 @@ struct RunReport {
   std::vector<WorkResult> works;
   std::vector<InvariantResult> invariants;
   std::vector<Violation> violations;
+  std::vector<std::string> unmet;  // faults whose event never came
   std::vector<TrafficCell> traffic;
   std::vector<TraceCounter> links;
   Trace trace;

@@ -40,6 +40,7 @@ RunSummary summary_of(const RunReport& report) {
     summary.verdicts.push_back(each.kind + " " + each.verdict);
     summary.causes.push_back(each.cause);
   }
+  summary.unmet = report.unmet;
   summary.violations = report.violations;
   return summary;
 }
@@ -59,6 +60,8 @@ std::string to_json(const RunSummary& summary) {
   out.key("expected").string(printable(summary.expected));
   out.key("scenario").string(printable(summary.scenario));
   out.key("seed").number(summary.seed);
+  out.key("unmet");
+  write_texts(out, summary.unmet);
   out.key("verdicts");
   write_texts(out, summary.verdicts);
   out.key("violations").begin_array();
@@ -94,6 +97,7 @@ std::optional<RunSummary> read_summary(std::string_view json) {
   summary.expected = in.string("expected");
   summary.scenario = in.string("scenario");
   summary.seed = in.number("seed");
+  summary.unmet = read_texts(in, "unmet");
   summary.verdicts = read_texts(in, "verdicts");
   in.required("violations", [&](const JsonCursor& list) {
     list.for_each([&](const JsonCursor& each) {

@@ -288,6 +288,7 @@ void describe_work(Fields& fields, WorkSpec& work) {
   fields.number("tokens", work.tokens, usual.tokens);
   fields.optional_us("ttl_us", work.ttl);
   fields.us("wait_us", work.wait, usual.wait);
+  fields.flag("whole_objects", work.whole_objects, usual.whole_objects);
   fields.number("window_bytes", work.window_bytes, usual.window_bytes, 1);
   fields.number("window_operations", work.window_operations, usual.window_operations, 1);
 }

@@ -50,6 +50,7 @@ struct WorkSpec {
   std::string store;               // upload, restore
   ObjectOrder object_order = ObjectOrder::kPlhd;
   uint64_t object_page_tokens = 16;
+  bool whole_objects = false;  // an object has all layers and heads, so several writers fill it together
   std::optional<Duration> ttl;
   Duration lease = Duration::from_s(1);
   uint32_t coordinator_machine = 0;  // also of the process that uploads or restores

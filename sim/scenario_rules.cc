@@ -92,6 +92,23 @@ class ScenarioRules {
     for (const StoreSpec& store : scenario_.stores) is_known |= store.name == work.store;
     if (!is_known) refuse(place, fmt::format("there is no store '{}'", work.store));
   }
+  // Nothing in a scenario removes or collects while works go on.
+  void check_crash_mode(const std::string& place, const std::string& mode) {
+    constexpr std::array<std::string_view, 12> kModes = {"",
+                                                         "keep",
+                                                         "lose",
+                                                         "begin-recorded",
+                                                         "put-object-written",
+                                                         "commit-before-data",
+                                                         "commit-after-data",
+                                                         "commit-published",
+                                                         "abort-recorded",
+                                                         "recovery-begin",
+                                                         "recovery-aborted",
+                                                         "recovery-dropped"};
+    if (std::find(kModes.begin(), kModes.end(), mode) == kModes.end())
+      refuse(place, fmt::format("mode '{}' is not one of{}", mode, fmt::join(kModes, " ")));
+  }
   void check_fault(size_t number, const FaultSpec& fault, const std::set<std::string>& works) {
     const std::string place = fmt::format("faults[{}] {}", number, fault_kind_name(fault.kind));
     if (is_operation_fault(fault.kind) && !fault.when) refuse(place, "'when' says which operation; it is missing");
@@ -110,7 +127,7 @@ class ScenarioRules {
         case FaultKind::kStraggler:
           if (links.named(name).empty()) refuse(place, fmt::format("the cluster has nothing called '{}'", name));
           break;
-        case FaultKind::kStoreCrash:
+        case FaultKind::kStoreCrash: check_crash_mode(place, fault.mode); [[fallthrough]];
         case FaultKind::kCorruptChunk:
         case FaultKind::kDiskFull: {
           bool is_known = false;

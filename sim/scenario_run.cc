@@ -21,6 +21,7 @@ namespace {
 // After the last work: time for late writes, and for what was sent to arrive.
 constexpr Duration kSettle = Duration::from_ms(100);
 constexpr uint64_t kSettlesMax = 10'000;
+constexpr size_t kWorksTold = 6;  // one by one
 
 class ScenarioRun : private SimRuntimeHooks {
  public:
@@ -28,8 +29,8 @@ class ScenarioRun : private SimRuntimeHooks {
       : scenario_(scenario),
         options_(options),
         world_(scenario.cluster, scenario.faults,
-               SimWorldOptions{scenario.bytes_scale, scenario.carries_bytes, options.keeps_trace, options.seed,
-                               TimePoint::from_ns(0) + scenario.origin}) {
+               SimWorldOptions{scenario.bytes_scale, scenario.carries_bytes, options.keeps_trace, options.reuses_epochs,
+                               options.seed, TimePoint::from_ns(0) + scenario.origin}) {
     world_.set_hooks(this);
     world_.set_killer([this](SimNode& node) { kill(node, Fate::kLost, Duration()); });
     world_.set_fault_action([this](const FaultSpec& fault) { happen(fault); });
@@ -40,13 +41,14 @@ class ScenarioRun : private SimRuntimeHooks {
  private:
   // SimRuntimeHooks
   void activating(SimNode& node, SimMember& member) override;
-  void released(SimNode&, SimMember&) override {}
+  void released(SimNode&, SimMember& member) override;
 
   Status make_works();
   void start_work(size_t number);
   void work_ended(size_t number);
   bool all_over() const;
   void keep();  // the actor that sees to the end
+  void tell_verdicts(RunReport& report) const;
   void heal();
   void check_stores();
   void happen(const FaultSpec& fault);
@@ -56,6 +58,7 @@ class ScenarioRun : private SimRuntimeHooks {
   void crash_peers(const std::string& pattern, const FaultSpec& fault);
   void kill(SimNode& node, Fate fate, Duration delay);
   WorkRun* work(const std::string& name);
+  const StoreSpec& spec_of(const std::string& store) const;
   RunReport report(const std::vector<std::string>& stuck);
 
   template <class Action>
@@ -78,6 +81,12 @@ WorkRun* ScenarioRun::work(const std::string& name) {
   for (const auto& each : works_)
     if (each->spec().name == name) return each.get();
   return nullptr;
+}
+
+const StoreSpec& ScenarioRun::spec_of(const std::string& store) const {
+  for (const StoreSpec& spec : scenario_.stores)
+    if (spec.name == store) return spec;
+  check_failed("a store of the scenario", __FILE__, __LINE__);
 }
 
 Status ScenarioRun::make_works() {
@@ -141,6 +150,14 @@ void ScenarioRun::activating(SimNode&, SimMember& member) {
   const std::string wrong = world_.memory().take_content(member, once);
   world_.checks().check(Invariant::kI1, world_.now(),
                         wrong.empty() ? "" : fmt::format("'{}' is activated: {}", member.name, wrong));
+}
+
+void ScenarioRun::released(SimNode&, SimMember& member) {
+  const uint64_t copies = world_.copies_of(member);
+  world_.checks().check(
+      Invariant::kI3, world_.now(),
+      copies == 0 ? ""
+                  : fmt::format("the pages of '{}' are given back while {} copies are under way", member.name, copies));
 }
 
 // ---- faults
@@ -244,7 +261,7 @@ void ScenarioRun::happen(const FaultSpec& fault) {
       case FaultKind::kDiskFull: {
         SimDisk& disk = world_.find_store(target)->disk();
         disk.set_capacity(disk.used_bytes());
-        undo_later(fault, [&disk] { disk.set_capacity(UINT64_MAX); });
+        undo_later(fault, [&disk, capacity = spec_of(target).capacity_bytes] { disk.set_capacity(capacity); });
         break;
       }
       case FaultKind::kPagesEvicted:
@@ -272,8 +289,10 @@ void ScenarioRun::heal() {
     if (!world_.engine().is_link_on(link)) world_.engine().set_link_on(link, true);
     if (!slowed_.empty()) world_.engine().set_link_factor(link, 1);
   }
-  for (const auto& [name, store] : world_.stores())
+  for (const auto& [name, store] : world_.stores()) {
+    store->disarm();
     if (store->core() == nullptr) world_.checks().check(Invariant::kI2, world_.now(), store->open().message());
+  }
 }
 
 // Nothing may be left of transactions and leases once these have run out, nor of bytes once everything is removed.
@@ -340,6 +359,27 @@ void ScenarioRun::keep() {
   for (const auto& [peer, node] : world_.nodes()) kill(*node, Fate::kDone, Duration());  // those that do not end
 }
 
+// Of each work; of many, how many ended in each way.
+void ScenarioRun::tell_verdicts(RunReport& report) const {
+  std::map<std::string, uint64_t> actual;
+  std::map<std::string, uint64_t> expected;
+  for (const auto& each : works_) {
+    const bool is_short = works_.size() <= kWorksTold;
+    const std::string before = is_short ? each->spec().name + " " : "";
+    ++actual[before + each->result().verdict];
+    const auto wanted = scenario_.expected.find(each->spec().name);
+    if (wanted != scenario_.expected.end()) ++expected[before + fmt::format("{}", fmt::join(wanted->second, " or "))];
+  }
+  const auto text = [&](const std::map<std::string, uint64_t>& counts) {
+    std::vector<std::string> texts;
+    for (const auto& [what, count] : counts)
+      texts.push_back(works_.size() <= kWorksTold ? what : fmt::format("{} {}", count, what));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  report.actual = text(actual);
+  report.expected = text(expected);
+}
+
 RunReport ScenarioRun::report(const std::vector<std::string>& stuck) {
   for (const std::string& name : stuck)
     world_.checks().check(Invariant::kI6, world_.now(), fmt::format("'{}' waits for ever", name));
@@ -358,13 +398,9 @@ RunReport ScenarioRun::report(const std::vector<std::string>& stuck) {
     last = std::max(last, each->result().end);
     each->traffic(report.traffic);
     const auto expected = scenario_.expected.find(each->spec().name);
-    report.actual +=
-        fmt::format("{}{} {}", report.actual.empty() ? "" : ", ", each->spec().name, each->result().verdict);
-    if (expected == scenario_.expected.end()) continue;
-    report.expected += fmt::format("{}{} {}", report.expected.empty() ? "" : ", ", each->spec().name,
-                                   fmt::join(expected->second, " or "));
-    report.as_expected &= expected->second.contains(each->result().verdict);
+    if (expected != scenario_.expected.end()) report.as_expected &= expected->second.contains(each->result().verdict);
   }
+  tell_verdicts(report);
   report.duration = last - report.origin;
   report.digest = world_.trace().digest();
   report.invariants = world_.checks().results();
@@ -375,6 +411,7 @@ RunReport ScenarioRun::report(const std::vector<std::string>& stuck) {
   report.as_expected &= violated == scenario_.expected_violations;
   for (const std::string& each : violated) report.actual += fmt::format(", {} violated", each);
   for (const std::string& each : scenario_.expected_violations) report.expected += fmt::format(", {} violated", each);
+  report.unmet = world_.desk().unmet();
   report.links = use.counters(report.origin, last);
   report.trace = world_.trace().trace();
   return report;

@@ -11,6 +11,7 @@ namespace crossdock {
 struct ScenarioOptions {
   uint64_t seed = 1;
   bool keeps_trace = false;
+  bool reuses_epochs = false;  // the framework breaks its word: for tests of the checkers
 };
 
 // Plays it, makes its faults come true, lets everything converge, and checks I1 to I8 on the way and at the end. What

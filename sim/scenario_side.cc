@@ -117,9 +117,19 @@ std::unique_ptr<ScenarioSide> make_scenario_side(const SideRequest& request, boo
   return side;
 }
 
-std::optional<Valid<StoreLayout>> scenario_layout(const WorkSpec& work, const Valid<PlacementManifest>& placement,
-                                                  Faults& faults) {
-  return layout_of(placement, std::nullopt, work.object_order, work.object_page_tokens, "simulated", faults);
+std::optional<Valid<StoreLayout>> scenario_layout(const SideRequest& source, const ScenarioSide& side, Faults& faults) {
+  const WorkSpec& work = *source.work;
+  std::shared_ptr<const Valid<PlacementManifest>> placement = side.placement;
+  if (work.whole_objects) {
+    SideRequest whole = source;
+    SideSpec one = *source.side;
+    one.parallel = ParallelSpec();
+    whole.side = &one;
+    const std::unique_ptr<ScenarioSide> made = make_scenario_side(whole, false, faults);
+    if (made == nullptr) return std::nullopt;
+    placement = made->placement;
+  }
+  return layout_of(*placement, std::nullopt, work.object_order, work.object_page_tokens, "simulated", faults);
 }
 
 }  // namespace crossdock

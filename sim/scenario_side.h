@@ -45,8 +45,7 @@ std::unique_ptr<SimMember> make_scenario_member(const SideRequest& request, cons
 Place place_on(const SideSpec& side, const Cluster& cluster, size_t number);
 PeerId scenario_peer(const WorkSpec& work, Role role, const ParticipantId& participant);
 
-// One object for each page and each layer range of a component group: what an upload stores by.
-std::optional<Valid<StoreLayout>> scenario_layout(const WorkSpec& work, const Valid<PlacementManifest>& placement,
-                                                  Faults& faults);
+// What an upload stores by: parts as the source is split, or all in one.
+std::optional<Valid<StoreLayout>> scenario_layout(const SideRequest& source, const ScenarioSide& side, Faults& faults);
 
 }  // namespace crossdock

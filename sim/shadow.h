@@ -24,7 +24,9 @@ namespace crossdock {
 
 using ContentId = uint64_t;  // of a snapshot's content; 0: nothing that anybody knows (torn, foreign, never written)
 
-class ShadowCells;  // shadow.cc
+namespace shadow {
+class ShadowCells;
+}
 
 // One participant's memory for one operation.
 class Shadow {
@@ -53,7 +55,7 @@ class Shadow {
  private:
   friend class ShadowCopier;
   std::shared_ptr<const Valid<RuntimeBinding>> binding_;
-  std::shared_ptr<ShadowCells> cells_;
+  std::shared_ptr<shadow::ShadowCells> cells_;
 };
 
 // Decodes steps between a source and a target.

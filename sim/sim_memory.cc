@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/local/strided_copy.h"
 #include "backends/local/synthetic.h"
 #include "base/crc32c.h"
 #include "executor/transfer_job.h"
@@ -29,6 +30,10 @@ void for_each_piece(const CopyStep& step, uint64_t begin, uint64_t end, Visit vi
   }
 }
 
+Status not_registered(const RegionKey& key) {
+  return Status(Code::kNotFound, fmt::format("region {} is not registered", key.to_text()));
+}
+
 }  // namespace
 
 Status SimMemory::add(SimMember& member, bool carries_bytes) {
@@ -43,36 +48,69 @@ Status SimMemory::add(SimMember& member, bool carries_bytes) {
 }
 
 Status SimMemory::grant(SimMember& member) {
-  for (const RegionKey& key : region_keys(**member.binding)) {
-    const bool is_new = grants_.try_emplace(key, Grant{&member}).second;
+  for (const Region& region : (*member.binding)->regions) {
+    const RegionKey key = RegionKey::of(**member.binding, region);
+    Grant grant{&member, region.bytes, std::nullopt};
+    if (member.memory) grant.memory = member.memory->find(key);
+    const bool is_new = grants_.try_emplace(key, grant).second;
     checks_.check(Invariant::kI3, now_(),
                   is_new ? "" : fmt::format("region {} is registered a second time under its epoch", key.to_text()));
     if (!is_new) {
-      grants_[key] = Grant{&member};
+      grants_[key] = grant;
       registry_.remove(key);
     }
-    if (member.memory) TRY_STATUS(registry_.add(key, member.memory->find(key)));
+    if (grant.memory) TRY_STATUS(registry_.add(key, *grant.memory));
   }
   return Status();
 }
 
-Status SimMemory::usable(const RegionKey& key) const {
+Status SimMemory::add_region(SimMember& member, const RegionKey& key, std::span<std::byte> bytes) {
+  TRY_STATUS(registry_.add(key, bytes));
+  grants_[key] = Grant{&member, bytes.size(), bytes};
+  return Status();
+}
+
+void SimMemory::remove_region(const RegionKey& key) {
+  registry_.remove(key);
+  grants_.erase(key);
+}
+
+const SimMemory::Grant* SimMemory::find(const RegionKey& key) const {
   const auto found = grants_.find(key);
-  if (found == grants_.end()) return Status(Code::kNotFound, fmt::format("region {} is not registered", key.to_text()));
-  if (found->second.is_revoked) return Status(Code::kConflict, fmt::format("region {} was revoked", key.to_text()));
+  return found == grants_.end() ? nullptr : &found->second;
+}
+
+Status SimMemory::usable(const RegionKey& key) const {
+  const Grant* const grant = find(key);
+  if (grant == nullptr) return not_registered(key);
+  if (grant->is_revoked) return Status(Code::kConflict, fmt::format("region {} was revoked", key.to_text()));
   return Status();
 }
 
 SimMember* SimMemory::owner(const RegionKey& key) const {
-  const auto found = grants_.find(key);
-  return found == grants_.end() ? nullptr : found->second.member;
+  const Grant* const grant = find(key);
+  return grant == nullptr ? nullptr : grant->member;
 }
 
 Status SimMemory::revoke(const RegionKey& key) {
   const auto found = grants_.find(key);
-  if (found == grants_.end()) return Status(Code::kNotFound, fmt::format("region {} is not registered", key.to_text()));
+  if (found == grants_.end()) return not_registered(key);
   found->second.is_revoked = true;
-  return found->second.member->memory ? registry_.revoke(key) : Status();
+  return found->second.memory ? registry_.revoke(key) : Status();
+}
+
+Status SimMemory::check_copy(const StepSpan& steps) const {
+  for (const CopyStep& step : steps.steps()) {
+    const RegionKey& source = steps.work().source_regions[step.source_region];
+    const RegionKey& target = steps.work().target_regions[step.target_region];
+    TRY_STATUS(usable(source));
+    TRY_STATUS(usable(target));
+    if (!fits(step, find(source)->bytes, find(target)->bytes))
+      return Status(Code::kInvalidArgument,
+                    fmt::format("a step of {} bytes from region {} to region {} leaves one of them", step.total_bytes(),
+                                source.to_text(), target.to_text()));
+  }
+  return Status();
 }
 
 void SimMemory::check_target(const SimMember& member) {
@@ -82,7 +120,8 @@ void SimMemory::check_target(const SimMember& member) {
   checks_.check(Invariant::kI3, now_(), wrong);
 }
 
-void SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip) {
+Status SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip) {
+  Status status;
   const CopyWork* work = steps.steps().empty() ? nullptr : &steps.work();
   uint64_t at = 0;
   for (const CopyStep& step : steps.steps()) {
@@ -92,50 +131,53 @@ void SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool f
     const uint64_t before = at;
     at += total;
     if (first >= last || before >= end) continue;
-    const RegionKey& target_key = work->target_regions[step.target_region];
-    const RegionKey& source_key = work->source_regions[step.source_region];
-    SimMember* const target = owner(target_key);
-    SimMember* const source = owner(source_key);
-    if (source == nullptr || target == nullptr || !usable(target_key).ok()) continue;  // fenced off
-    check_target(*target);
-    landed_[{source->name, target->name}] += last - first;
+    const Grant* const target = find(work->target_regions[step.target_region]);
+    const Grant* const source = find(work->source_regions[step.source_region]);
+    if (source == nullptr || target == nullptr || source->is_revoked || target->is_revoked) {
+      status = Status(Code::kConflict, "a grant ended before all had landed");
+      continue;
+    }
+    check_target(*target->member);
+    landed_[{source->member->name, target->member->name}] += last - first;
+    bool flips = std::exchange(flip, false);
     const auto number = static_cast<size_t>(&step - work->steps.data());
-    std::string wrong;
-    const bool flips = std::exchange(flip, false);
-    if (last == total && !flips)
-      wrong = ShadowCopier::land(*work, number, number + 1, *source->shadow, *target->shadow);
-    else
-      wrong = ShadowCopier::tear(*work, number, *source->shadow, *target->shadow);
-    checks_.check(Invariant::kI1, now_(), wrong);
+    check_content(*work, number, last == total && !flips, *source->member, *target->member);
     if (!target->memory || !source->memory) continue;
-    const std::span<const std::byte> from = source->memory->find(source_key);
-    const std::span<std::byte> to = target->memory->find(target_key);
-    bool flip_byte = flips;
     for_each_piece(step, first, last, [&](uint64_t source_offset, uint64_t target_offset, uint64_t bytes) {
-      std::memcpy(to.subspan(target_offset, bytes).data(), from.subspan(source_offset, bytes).data(), bytes);
-      if (std::exchange(flip_byte, false)) to[target_offset] ^= std::byte{0x10};
+      const std::span<std::byte> to = target->memory->subspan(target_offset, bytes);
+      std::memcpy(to.data(), source->memory->subspan(source_offset, bytes).data(), bytes);
+      if (std::exchange(flips, false)) to[0] ^= std::byte{0x10};
     });
   }
+  return status;
 }
 
-uint32_t SimMemory::checksum(const StepSpan& steps, StepEnd end) const {
+void SimMemory::check_content(const CopyWork& work, size_t step, bool is_whole, const SimMember& source,
+                              SimMember& target) {
+  if (source.shadow == nullptr || target.shadow == nullptr) return;
+  checks_.check(Invariant::kI1, now_(),
+                is_whole ? ShadowCopier::land(work, step, step + 1, *source.shadow, *target.shadow)
+                         : ShadowCopier::tear(work, step, *source.shadow, *target.shadow));
+}
+
+Result<uint32_t> SimMemory::checksum(const StepSpan& steps, StepEnd end) const {
   uint32_t sum = 0;
   if (steps.steps().empty()) return sum;
   const bool of_source = end == StepEnd::kSource;
-  const CopyWork& work = steps.work();
-  const CopyStep& first = steps.steps().front();
-  SimMember* const member =
-      owner(of_source ? work.source_regions[first.source_region] : work.target_regions[first.target_region]);
-  CHECK(member != nullptr);
-  if (!member->memory) return member->shadow->checksum(steps, end);
+  const Grant* grant = nullptr;
   for (const CopyStep& step : steps.steps()) {
-    const std::span<const std::byte> bytes = member->memory->find(of_source ? work.source_regions[step.source_region]
-                                                                            : work.target_regions[step.target_region]);
+    const RegionKey& key =
+        of_source ? steps.work().source_regions[step.source_region] : steps.work().target_regions[step.target_region];
+    grant = find(key);
+    if (grant == nullptr) return not_registered(key);
+    if (!fits(step, of_source ? grant->bytes : UINT64_MAX, of_source ? UINT64_MAX : grant->bytes))
+      return Status(Code::kInvalidArgument, fmt::format("a step leaves region {}", key.to_text()));
+    if (!grant->memory) continue;
     for_each_piece(step, 0, step.total_bytes(), [&](uint64_t source_offset, uint64_t target_offset, uint64_t length) {
-      sum = crc32c(bytes.subspan(of_source ? source_offset : target_offset, length), sum);
+      sum = crc32c(grant->memory->subspan(of_source ? source_offset : target_offset, length), sum);
     });
   }
-  return sum;
+  return grant->memory ? sum : grant->member->shadow->checksum(steps, end);
 }
 
 void SimMemory::check_store_write(const StepSpan& steps) {

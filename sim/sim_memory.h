@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@
 
 namespace crossdock {
 
-// One participant's memory for one operation, and what the runtime did with it.
+// One participant's memory for one operation, and what the runtime did with it. Plain memory has neither binding nor
+// shadow: only SimMemory::add_region() takes it.
 struct SimMember {
   std::string name;  // "move/target p0-t0"
   Role role = Role::kSource;
@@ -38,6 +40,7 @@ struct SimMember {
   uint64_t releases = 0;
   bool is_held = false;
   bool is_active = false;
+  TimePoint active_since;
   bool is_released = false;
   bool is_lost = false;          // its machine is gone
   bool was_overwritten = false;  // the framework gave its pages to somebody else meanwhile
@@ -51,17 +54,26 @@ class SimMemory {
   Status add(SimMember& member, bool carries_bytes);
   // Registers all regions: from now on they can be reached.
   Status grant(SimMember& member);
+  // Registers bytes of a member without a binding, which outlive the registration. kConflict when the key is
+  // registered, or was revoked before.
+  Status add_region(SimMember& member, const RegionKey& key, std::span<std::byte> bytes);
+  // Forgets what add_region() registered: nothing that is under way lands there any more.
+  void remove_region(const RegionKey& key);
   // Nothing reaches the region under this key from now on; kNotFound when nobody registered it.
   Status revoke(const RegionKey& key);
   // kNotFound, kConflict: why the key cannot be used.
   Status usable(const RegionKey& key) const;
   // Whose region it is; null when nobody registered it.
   SimMember* owner(const RegionKey& key) const;
+  // Why a copy of these steps cannot begin: the keys of both ends as usable(), kInvalidArgument when a step leaves a
+  // region.
+  Status check_copy(const StepSpan& steps) const;
 
-  // Bytes [begin, end) of the steps, in their order, land: as far as the grants of their targets allow. `flip`: the
-  // first byte comes with one bit wrong.
-  void land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip);
-  uint32_t checksum(const StepSpan& steps, StepEnd end) const;
+  // Bytes [begin, end) of the steps, in their order, land. Those under a grant that has ended do not: kConflict then.
+  // `flip`: the first byte comes with one bit wrong.
+  Status land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip);
+  // Of the owner's memory, revoked or not. kNotFound; kInvalidArgument when a step leaves a region.
+  Result<uint32_t> checksum(const StepSpan& steps, StepEnd end) const;
   // A store is about to write into the targets of these steps.
   void check_store_write(const StepSpan& steps);
 
@@ -78,9 +90,13 @@ class SimMemory {
  private:
   struct Grant {
     SimMember* member;
+    uint64_t bytes;                              // of the region
+    std::optional<std::span<std::byte>> memory;  // where they are carried
     bool is_revoked = false;
   };
+  const Grant* find(const RegionKey& key) const;
   void check_target(const SimMember& member);
+  void check_content(const CopyWork& work, size_t step, bool is_whole, const SimMember& source, SimMember& target);
 
   Checks& checks_;
   std::function<TimePoint()> now_;

@@ -75,6 +75,7 @@ Status SimRuntime::post_activate(OpId op, const ParticipantId& participant) {
     ++member.activations;
     member.is_held = false;
     member.is_active = true;
+    member.active_since = node_.now();
     return Completion();
   });
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/checked.h"
 #include "sim/engine.h"
 #include "sim/sim_world.h"
 
@@ -27,12 +28,18 @@ Status SimStore::open() {
   StoreOptions options;
   options.chunk_bytes = spec_.chunk_bytes;
   options.quota_bytes = spec_.quota_bytes;
-  options.clock = [&world = world_] { return world.now(); };
+  options.clock = [this] { return world_.now() + clock_ahead_; };
   options.crash_point = [this](std::string_view point) {
     if (!armed_ || armed_->point != point) return;
     throw StoreDied();
   };
-  TRY(core_, StoreCore::open(disk_.records(), disk_.chunks(), options));
+  try {
+    TRY(core_, StoreCore::open(disk_.records(), disk_.chunks(), options));
+  } catch (const StoreDied&) {  // while it recovered; it comes to no armed point a second time
+    const Armed armed = *std::exchange(armed_, std::nullopt);
+    crash(armed.loses_unsynced);
+    return open();
+  }
   return Status();
 }
 
@@ -179,13 +186,13 @@ Status SimStorePort::post_get(OpId op, const GetStep& step) {
   for (const CopyStep& each : step.steps.steps()) {
     const SimMember* const target = memory.owner(step.steps.work().target_regions[each.target_region]);
     if (target == nullptr) continue;
-    const Range reach(each.source_offset, each.source_offset + each.source_span());
-    const uint64_t begin = std::max(reach.begin(), step.within.begin());
-    const uint64_t end = std::min(reach.end(), step.within.end());
+    const uint64_t span = each.source_span();
+    const uint64_t begin = std::max(each.source_offset, step.within.begin());
+    const uint64_t end = std::min(saturating_add(each.source_offset, span), step.within.end());
     if (begin < end)
-      bytes[target->place] += std::max<uint64_t>(
-          1, static_cast<uint64_t>(static_cast<double>(each.total_bytes()) * static_cast<double>(end - begin) /
-                                   static_cast<double>(reach.size())));
+      bytes[target->place] +=
+          std::max<uint64_t>(1, static_cast<uint64_t>(static_cast<double>(each.total_bytes()) *
+                                                      static_cast<double>(end - begin) / static_cast<double>(span)));
   }
   std::vector<Flow> flows;
   for (const auto& [place, count] : bytes) flows.push_back(Flow{store_.place(), place, count});

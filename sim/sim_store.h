@@ -29,9 +29,13 @@ class SimStore {
   uint64_t life() const { return life_; }
 
   Status open();
+  // Its clock is ahead of everybody else's by so much more.
+  void advance_clock(Duration by) { clock_ahead_ = clock_ahead_ + by; }
   void crash(bool loses_unsynced);
   // It crashes when it comes to this point (StoreCore's kCrashPoints) the next time, and is down for a while.
   void arm(std::string crash_point, bool loses_unsynced, Duration down);
+
+  void disarm() { armed_ = std::nullopt; }
 
   // Runs a call of the core; empty when the store crashed meanwhile or is down.
   std::optional<Completion> run(const std::function<Completion(StoreCore&)>& call);
@@ -48,6 +52,7 @@ class SimStore {
   SimDisk disk_;
   std::unique_ptr<StoreCore> core_;
   std::optional<Armed> armed_;
+  Duration clock_ahead_;
   uint64_t life_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/engine.h"
@@ -54,11 +55,9 @@ Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
 }
 
 void SimTransport::begin(const CopyPointer& copy) {
-  if (copy->is_over) return;
+  if (copy->is_over || copy->is_flowing) return;
   if (copy->bytes == 0) return end(copy, Status());
-  const SimMemory& memory = node_.world().memory();
-  for (const RegionKey* key : {&source_key(copy->steps), &target_key(copy->steps)})
-    if (Status status = memory.usable(*key); !status.ok()) return end(copy, std::move(status));
+  if (Status status = node_.world().memory().check_copy(copy->steps); !status.ok()) return end(copy, std::move(status));
   flow(copy);
 }
 
@@ -72,16 +71,15 @@ void SimTransport::flow(const CopyPointer& copy) {
                                 [this, copy](const FlowResult& result) { flow_ended(copy, result); });
 }
 
-void SimTransport::land(Copy& copy, uint64_t to) {
-  if (to <= copy.landed) return;
+Status SimTransport::land(Copy& copy, uint64_t to) {
+  if (to <= copy.landed) return Status();
   const bool flips = copy.fault != nullptr && copy.fault->kind == FaultKind::kBitFlip;
-  node_.world().memory().land(copy.steps, copy.landed, to, flips);
   if (flips) copy.fault = nullptr;
-  copy.landed = to;
+  return node_.world().memory().land(copy.steps, std::exchange(copy.landed, to), to, flips);
 }
 
 void SimTransport::land_later(const CopyPointer& copy, Duration delay) {
-  node_.world().engine().after(delay, [this, copy] { land(*copy, copy->bytes); });
+  node_.world().engine().after(delay, [this, copy] { (void)land(*copy, copy->bytes); });
 }
 
 void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result) {
@@ -94,18 +92,17 @@ void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result)
   const FaultSpec* const fault = copy->fault;
   if (is_done && fault != nullptr && fault->kind != FaultKind::kBitFlip) {
     const bool is_whole = fault->kind == FaultKind::kReplyLost;
-    land(*copy,
-         is_whole ? copy->bytes : std::max(copy->landed, copy->bytes * std::min<uint64_t>(fault->percent, 99) / 100));
+    const uint64_t part = copy->bytes * std::min<uint64_t>(fault->percent, 99) / 100;
+    (void)land(*copy, is_whole ? copy->bytes : std::max(copy->landed, part));
     if (fault->kind == FaultKind::kLateWrite) land_later(copy, fault->delay);
     end(copy, Status(Code::kUnavailable, "made to fail after some of it had landed"));
   } else if (is_done) {
-    land(*copy, copy->bytes);
-    end(copy, Status());
+    end(copy, land(*copy, copy->bytes));
   } else {
-    land(*copy, reached);
+    (void)land(*copy, reached);
     switch (why) {
       case Stop::kPause: break;  // whoever paused it goes on
-      case Stop::kRevoke: end(copy, Status(Code::kConflict, "the target revoked its grant")); break;
+      case Stop::kRevoke: end(copy, Status(Code::kConflict, "a grant was revoked")); break;
       case Stop::kCancel: end(copy, Status(Code::kCancelled, "cancelled")); break;
       case Stop::kDeath:
         if (copy->fate == Fate::kLate) land_later(copy, copy->late_after);
@@ -114,7 +111,7 @@ void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result)
       case Stop::kNone: end(copy, Status(Code::kUnavailable, "the way to the target broke")); break;
     }
   }
-  if (copy->stopped) std::exchange(copy->stopped, nullptr)();
+  for (const auto& stopped : std::exchange(copy->stopped, {})) stopped();
 }
 
 void SimTransport::end(const CopyPointer& copy, Status status) {
@@ -125,17 +122,20 @@ void SimTransport::end(const CopyPointer& copy, Status status) {
 }
 
 void SimTransport::stop(const CopyPointer& copy, Stop why, std::function<void()> then) {
-  copy->stop = why;
-  copy->stopped = std::move(then);
-  if (copy->is_flowing) return node_.world().engine().cancel(copy->flow);
+  if (copy->is_flowing) {
+    copy->stop = std::max(copy->stop, why);
+    if (then) copy->stopped.push_back(std::move(then));
+    return node_.world().engine().cancel(copy->flow);
+  }
   // It has not begun.
-  const auto stopped = std::exchange(copy->stopped, nullptr);
   if (why != Stop::kPause) end(copy, Status(why == Stop::kRevoke ? Code::kConflict : Code::kCancelled, "never began"));
-  if (stopped) stopped();
+  if (then) then();
 }
 
+// Hardware does not take back what it has begun.
 void SimTransport::cancel(OpId op) {
-  if (const auto found = copies_.find(op); found != copies_.end()) stop(CopyPointer(found->second), Stop::kCancel, {});
+  const auto found = copies_.find(op);
+  if (found != copies_.end() && !found->second->is_flowing) stop(CopyPointer(found->second), Stop::kCancel, {});
 }
 
 void SimTransport::poster_died(Fate fate, Duration delay) {
@@ -161,9 +161,9 @@ Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) 
   const bool fails = find_fault(faults, FaultKind::kFailed) != nullptr;
   world.engine().at(done, [this, op, steps, end, fails] {
     if (fails) return node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail")));
-    Completion completion;
-    completion.result = StepsChecksum{node_.world().memory().checksum(steps, end)};
-    node_.complete(op, std::move(completion));
+    const Result<uint32_t> sum = node_.world().memory().checksum(steps, end);
+    if (!sum.ok()) return node_.complete(op, completion_of(sum.status()));
+    node_.complete(op, completion_of(Result<StepsChecksum>(StepsChecksum{sum.value()})));
   });
   return Status();
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "executor/ports.h"
 #include "sim/sim_node.h"
@@ -27,7 +28,7 @@ class SimTransport : public Transport {
  private:
   friend class SimWorld;
 
-  enum class Stop { kNone, kCancel, kRevoke, kPause, kDeath };
+  enum class Stop { kNone, kPause, kCancel, kRevoke, kDeath };  // of several the last counts
   struct Copy {
     OpId op;
     StepSpan steps;
@@ -40,15 +41,15 @@ class SimTransport : public Transport {
     Stop stop = Stop::kNone;
     Fate fate = Fate::kLost;
     Duration late_after;
-    const FaultSpec* fault = nullptr;  // at its end
-    std::function<void()> stopped;     // once the flow has ended, after a stop
+    const FaultSpec* fault = nullptr;            // at its end
+    std::vector<std::function<void()>> stopped;  // of all who stopped the flow, once it has ended
   };
   using CopyPointer = std::shared_ptr<Copy>;
 
   void begin(const CopyPointer& copy);
   void flow(const CopyPointer& copy);
   void flow_ended(const CopyPointer& copy, const FlowResult& result);
-  void land(Copy& copy, uint64_t end);
+  Status land(Copy& copy, uint64_t end);
   void land_later(const CopyPointer& copy, Duration delay);
   void end(const CopyPointer& copy, Status status);
   // Ends its flow; `then` is called once it has.

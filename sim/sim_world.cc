@@ -90,8 +90,8 @@ void SimWorld::revoke(const RegionKey& key, std::function<void(Status)> done) {
   if (!revoked.ok()) return done(revoked);
   stop_copies(
       [&key](const StepSpan& steps) {
-        const std::vector<RegionKey>& targets = steps.work().target_regions;
-        return std::any_of(targets.begin(), targets.end(), [&](const RegionKey& each) { return each == key; });
+        const CopyWork& work = steps.work();
+        return std::ranges::count(work.source_regions, key) + std::ranges::count(work.target_regions, key) > 0;
       },
       false, [done = std::move(done)](const auto&) { done(Status()); });
 }
@@ -105,8 +105,7 @@ void SimWorld::interrupt_reads(SimMember& member, std::function<void()> then) {
       true,
       [then = std::move(then)](const auto& paused) {
         then();
-        for (const auto& [transport, copy] : paused)
-          if (!copy->is_over) transport->flow(copy);
+        for (const auto& [transport, copy] : paused) transport->begin(copy);  // some may have been revoked meanwhile
       });
 }
 
@@ -155,6 +154,24 @@ void SimWorld::storm(uint64_t count) {
       if (SimNode* const node = find(peer); node != nullptr && !node->is_dead()) node->messenger().deliver(again);
     });
   }
+}
+
+uint64_t SimWorld::copies_of(const SimMember& member) const {
+  uint64_t count = 0;
+  const auto look = [&](SimNode& node) {
+    for (const auto& [op, copy] : node.transport().copies_) {
+      if (!copy->is_flowing) continue;
+      const CopyWork& work = copy->steps.work();
+      const CopyStep& first = copy->steps.steps().front();
+      const RegionKey& target = work.target_regions[first.target_region];
+      if (memory_.owner(work.source_regions[first.source_region]) == &member ||
+          (memory_.owner(target) == &member && memory_.usable(target).ok()))
+        ++count;
+    }
+  };
+  for (const auto& [peer, node] : nodes_) look(*node);
+  for (const auto& node : retired_) look(*node);
+  return count;
 }
 
 void SimWorld::event(SimNode& node, const std::string& event) {

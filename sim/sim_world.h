@@ -32,6 +32,7 @@ struct SimWorldOptions {
   uint64_t bytes_scale = 1;  // bytes on links for each byte of content
   bool carries_bytes = true;
   bool keeps_trace = false;
+  bool reuses_epochs = false;
   uint64_t seed = 1;
   TimePoint origin;
 };
@@ -92,6 +93,9 @@ class SimWorld {
   // Messages of late, which a storm sends again.
   void note_message(const PeerId& to, const Message& message);
   void storm(uint64_t count);
+
+  // Operations under way that read from the member, or that can still write into it.
+  uint64_t copies_of(const SimMember& member) const;
 
   // The number of protocol events so far, and an event of a peer's protocol: faults may wait for it.
   void event(SimNode& node, const std::string& event);

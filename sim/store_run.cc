@@ -24,7 +24,7 @@ Status UploadRun::prepare() {
   result_.kind = "upload";
   TRY_STATUS(make_side(Role::kSource, source_));
   Faults faults(fmt::format("work '{}'", spec_.name));
-  std::optional<Valid<StoreLayout>> layout = scenario_layout(spec_, *source_->placement, faults);
+  std::optional<Valid<StoreLayout>> layout = scenario_layout(side_request(Role::kSource), *source_, faults);
   if (!layout) return faults.to_status();
   UploadOptions options;
   options.txn = TxnId(spec_.name);

@@ -22,7 +22,7 @@ class Sender : public Protocol {
     const size_t target = (number_ + round_) % count_of(*spec_.target);
     world_.start_flow(place_on(*spec_.source, world_.cluster(), number_),
                       place_on(*spec_.target, world_.cluster(), target), spec_.bytes, [this](const FlowResult& result) {
-                        bytes_ += result.moved_bytes;
+                        bytes_ += result.moved_bytes / world_.options().bytes_scale;
                         is_flowing_ = false;
                         ++round_;
                         node_->wake();

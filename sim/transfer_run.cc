@@ -100,6 +100,26 @@ void TransferRun::restart(const std::string& peer_pattern) {
   }
 }
 
+void TransferRun::took(const SimNode& node, const Message& message) {
+  if (&node == coordinator_node_ && std::holds_alternative<ExportBody>(message.body))
+    exported_.insert(message.identity);
+}
+
+// At the moment of the decision every target has to be ready, in the last life of it that the coordinator has heard of.
+void TransferRun::entered(const SimNode& node, const std::string& state) {
+  if (&node != coordinator_node_ || state != "telling the decision" || !coordinator_->outcome().activate) return;
+  for (const Process& process : processes_) {
+    if (process.role != Role::kTarget || process.node->is_dead()) continue;
+    if (!exported_.contains(identity_of(**process.member->binding))) continue;
+    const TransferState its = process.protocol->transfer_state();
+    world_.checks().check(Invariant::kI5, world_.now(),
+                          its == TransferState::kReporting
+                              ? ""
+                              : fmt::format("the decision is to activate although '{}' is {}", process.member->name,
+                                            transfer_state_name(its)));
+  }
+}
+
 void TransferRun::conclude() {
   size_t active = 0;
   for (size_t i = 0; i < target_->members.size(); ++i)

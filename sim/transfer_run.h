@@ -29,6 +29,8 @@ class TransferRun : public WorkRun {
     SimMember* member;
   };
 
+  void took(const SimNode& node, const Message& message) override;
+  void entered(const SimNode& node, const std::string& state) override;
   Status prepare() override;
   void conclude() override;
   ParticipantOptions participant_options(const ParticipantId& participant);
@@ -41,6 +43,7 @@ class TransferRun : public WorkRun {
   std::vector<Process> processes_;
   std::unique_ptr<Coordinator> coordinator_;
   SimNode* coordinator_node_ = nullptr;
+  std::set<PeerIdentity> exported_;  // lives whose exports the coordinator has taken
   uint64_t seed_ = 0;
 };
 

@@ -24,11 +24,16 @@ std::string event_name(const Post& post) {
 // Notes posts and states, which faults may wait for.
 class Watcher : public ProtocolObserver {
  public:
-  Watcher(SimWorld& world, SimNode& node) : world_(world), node_(node), since_(world.now()) {}
+  using Entered = std::function<void(const std::string& state)>;
+  using Took = std::function<void(const Message& message)>;
+  Watcher(SimWorld& world, SimNode& node, Entered entered, Took took)
+      : world_(world), node_(node), entered_(std::move(entered)), took_(std::move(took)), since_(world.now()) {}
 
   void advancing(Protocol&) override {}
-  void advanced(TimePoint now, std::span<const Completion>, std::span<const Post> posts,
+  void advanced(TimePoint now, std::span<const Completion> completions, std::span<const Post> posts,
                 const Protocol& protocol) override {
+    for (const Completion& completion : completions)
+      if (const auto* message = std::get_if<Message>(&completion.result)) took_(*message);
     for (const Post& post : posts)
       if (!std::holds_alternative<RecvPost>(post.call) && !std::holds_alternative<CancelPost>(post.call))
         world_.event(node_, "post " + event_name(post));
@@ -37,12 +42,15 @@ class Watcher : public ProtocolObserver {
     if (!state_.empty()) world_.trace().slice(node_.track(), state_, "state", since_, now);
     state_ = std::move(state);
     since_ = now;
+    entered_(state_);
     world_.event(node_, "state " + state_);
   }
 
  private:
   SimWorld& world_;
   SimNode& node_;
+  Entered entered_;
+  Took took_;
   std::string state_;
   TimePoint since_;
 };
@@ -65,7 +73,7 @@ Status WorkRun::start(std::function<void()> ended) {
 void WorkRun::skip(const std::string& verdict, const std::string& cause) {
   is_started_ = is_over_ = true;
   result_.name = spec_.name;
-  result_.begin = result_.end = world_.now();
+  result_.begin = result_.end = result_.done = world_.now();
   result_.verdict = verdict;
   result_.cause = cause;
 }
@@ -79,7 +87,7 @@ SideRequest WorkRun::side_request(Role role) const {
   request.schema = schema_;
   request.snapshot = snapshot_;
   request.content = scenario_content(spec_);
-  request.epoch = next_epoch_++;
+  request.epoch = world_.options().reuses_epochs ? 1 : next_epoch_++;
   return request;
 }
 
@@ -97,7 +105,9 @@ SimNode& WorkRun::launch(const PeerId& peer, const Place& place, Protocol& proto
   for (SimMember* member : members) node.runtime().add(*member);
   if (store != nullptr) node.set_store(*store);
   running_.insert(&node);
-  watchers_.push_back(std::make_unique<Watcher>(world_, node));
+  watchers_.push_back(std::make_unique<Watcher>(
+      world_, node, [this, &node](const std::string& state) { entered(node, state); },
+      [this, &node](const Message& message) { took(node, message); }));
   world_.start(node, [this, &node, &protocol, watcher = watchers_.back().get()] {
     ProtocolObserver* const observers[] = {watcher};
     drive(protocol, node.ports(), observers);
@@ -114,8 +124,11 @@ void WorkRun::process_died(const SimNode& node) {
 void WorkRun::process_ended() {
   if (is_over_) return;
   is_over_ = true;
-  result_.end = world_.now();
+  result_.end = result_.done = world_.now();
   conclude();
+  TimePoint active;
+  for (const SimMember* member : members()) active = std::max(active, member->active_since);
+  if (result_.verdict == "activated" || result_.verdict == "restored") result_.done = active;
   ended_();
 }
 

@@ -58,6 +58,8 @@ class WorkRun {
   SimNode& launch(const PeerId& peer, const Place& place, Protocol& protocol, const std::vector<SimMember*>& members,
                   SimStore* store);
   Place coordinator_place() const { return Place{spec_.coordinator_machine, PlaceKind::kDram, 0}; }
+  virtual void took(const SimNode& node, const Message& message) { (void)node, (void)message; }
+  virtual void entered(const SimNode& node, const std::string& state) { (void)node, (void)state; }
   void check_node(const SimNode& node, const std::vector<OpId>& lost);
   void check_pages(const SimMember& member, bool is_quarantined);
 

@@ -39,6 +39,25 @@ Status check_format(RecordTable& records) {
                 fmt::format("the store has format {}, this program knows format {}", format, kStoreFormat));
 }
 
+// Leases are not durable, and one that a loss of power took must not be taken for another: numbers of each life of the
+// store begin anew behind those of the lives before.
+Result<uint64_t> first_lease_of_next_life(RecordTable& records) {
+  constexpr int kLifeShift = 32;
+  TRY(const std::optional<std::string> written, records.get(std::string(kLifeKey)));
+  uint64_t life = 0;
+  if (written) {
+    ByteReader in(*written);
+    life = in.u64();
+    if (!in.at_end() || life >= UINT32_MAX)
+      return Status(Code::kDataLoss, fmt::format("the store's record '{}' is damaged", kLifeKey));
+  }
+  ByteWriter out;
+  out.u64(life + 1);
+  const RecordChange change{std::string(kLifeKey), std::move(out).take()};
+  TRY_STATUS(records.write(std::span(&change, 1), true));
+  return life << kLifeShift;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> records,
@@ -47,6 +66,7 @@ Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> 
   auto made = std::make_unique<State>(std::move(records), std::move(chunks), std::move(options));
   State& state = *made;
   TRY_STATUS(check_format(*state.records));
+  TRY(state.last_lease, first_lease_of_next_life(*state.records));
   state.crash_point("recovery-begin");
   const TimePoint now = state.now();
   TRY_STATUS(read_records<PublicationRecord>(*state.records, kPublicationPrefix, [&](PublicationRecord record) {

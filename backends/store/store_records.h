@@ -16,6 +16,7 @@ namespace crossdock {
 
 // The kinds of records; the key of a record begins with its kind and '/'.
 inline constexpr std::string_view kFormatKey = "f/format";
+inline constexpr std::string_view kLifeKey = "f/life";  // how often the store was opened
 inline constexpr std::string_view kTxnPrefix = "t/";
 inline constexpr std::string_view kPublicationPrefix = "p/";
 inline constexpr std::string_view kManifestPrefix = "m/";

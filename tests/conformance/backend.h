@@ -10,6 +10,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "executor/ports.h"
 
@@ -45,6 +46,11 @@ class Backend {
   virtual std::shared_ptr<void> hold(const RegionKey& key) = 0;
   // A completion comes into the participant's queue, from the calling thread. Thread-safe.
   virtual void complete(const PeerId& name, Completion completion) = 0;
+
+  // Runs the bodies at the same time and returns when each has: as threads, or as what a simulation has instead.
+  virtual void run_together(const std::vector<std::function<void()>>& bodies) = 0;
+  // In one of them: lets the others go on.
+  virtual void pause() = 0;
 
   // Of a store only. Its clock stands still but for this.
   virtual void pass_time(Duration duration) = 0;

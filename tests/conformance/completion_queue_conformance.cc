@@ -1,8 +1,6 @@
 #include "tests/conformance/completion_queue_conformance.h"
 
 #include <array>
-#include <latch>
-#include <thread>
 
 namespace crossdock::testing {
 namespace {
@@ -42,16 +40,18 @@ TEST_P(CompletionQueueConformance, R7_WakesForACompletionOfAnotherThread) {
   CompletionQueue& queue = *backend_->join(kSelf).queue;
   const std::array<TimePoint, 2> deadlines = {TimePoint::never(), queue.now() + Duration::from_s(3600)};
   for (uint64_t i = 1; i <= 200; ++i) {
-    std::latch waiting(1);
-    std::thread other([&] {
-      waiting.wait();
+    Meeting begun(*backend_, 2);  // so that it comes just before, during or after the beginning of the wait
+    const auto complete = [&] {
+      begun.arrive_and_wait();
       backend_->complete(kSelf, completion_of(i));
-    });
-    waiting.count_down();  // so that it comes just before, during or after the beginning of the wait
-    std::array<Completion, 2> out;
-    EXPECT_EQ(queue.wait(out, deadlines[i % 2]), 1u);
-    EXPECT_EQ(out[0].op, OpId(i));
-    other.join();
+    };
+    const auto wait = [&] {
+      begun.arrive_and_wait();
+      std::array<Completion, 2> out;
+      EXPECT_EQ(queue.wait(out, deadlines[i % 2]), 1u);
+      EXPECT_EQ(out[0].op, OpId(i));
+    };
+    backend_->run_together({complete, wait});
   }
 }
 
@@ -74,23 +74,25 @@ TEST_P(CompletionQueueConformance, R7_KeepsTheOrderOfEachThread) {
   constexpr uint64_t kThreadCount = 4;
   constexpr uint64_t kEach = 500;
   CompletionQueue& queue = *backend_->join(kSelf).queue;
-  std::vector<std::thread> threads;
+  Bodies bodies;
   for (uint64_t thread = 0; thread < kThreadCount; ++thread)
-    threads.emplace_back([&, thread] {
+    bodies.emplace_back([&, thread] {
       for (uint64_t i = 0; i < kEach; ++i) backend_->complete(kSelf, completion_of(thread * kEach + i));
     });
-  std::array<uint64_t, kThreadCount> next = {};
   std::array<Completion, 7> out;
-  for (uint64_t left = kThreadCount * kEach; left > 0;) {
-    const size_t count = queue.wait(out, TimePoint::never());
-    ASSERT_GE(count, 1u);
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t thread = out[i].op.value() / kEach;
-      EXPECT_EQ(out[i].op.value() % kEach, next[thread]++);
+  bodies.emplace_back([&] {
+    std::array<uint64_t, kThreadCount> next = {};
+    for (uint64_t left = kThreadCount * kEach; left > 0;) {
+      const size_t count = queue.wait(out, TimePoint::never());
+      ASSERT_GE(count, 1u);
+      for (size_t i = 0; i < count; ++i) {
+        const uint64_t thread = out[i].op.value() / kEach;
+        EXPECT_EQ(out[i].op.value() % kEach, next[thread]++);
+      }
+      left -= count;
     }
-    left -= count;
-  }
-  for (std::thread& thread : threads) thread.join();
+  });
+  backend_->run_together(bodies);
   EXPECT_EQ(queue.wait(out, TimePoint()), 0u);
 }
 

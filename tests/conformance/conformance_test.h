@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -68,6 +70,26 @@ RegionKey region_key(const std::string& name, uint64_t epoch = 1);
 // Steps from a region to a region, and from either to an object.
 StepSpan steps_between(const std::vector<RegionKey>& sources, const std::vector<RegionKey>& targets,
                        std::vector<CopyStep> steps);
+
+using Bodies = std::vector<std::function<void()>>;  // Backend::run_together()
+
+// Where some of them wait for each other, once.
+class Meeting {
+ public:
+  Meeting(Backend& backend, size_t count) : backend_(backend), missing_(count) {}
+  void arrive() { --missing_; }
+  void wait() {
+    while (missing_ > 0) backend_.pause();
+  }
+  void arrive_and_wait() {
+    arrive();
+    wait();
+  }
+
+ private:
+  Backend& backend_;
+  std::atomic<size_t> missing_;
+};
 
 class ConformanceTest : public ::testing::TestWithParam<BackendCase> {
  protected:

@@ -17,6 +17,8 @@ class DecoratedBackend : public Backend {
   }
   std::shared_ptr<void> hold(const RegionKey& key) override { return inside_->hold(key); }
   void complete(const PeerId& name, Completion completion) override { inside_->complete(name, std::move(completion)); }
+  void run_together(const std::vector<std::function<void()>>& bodies) override { inside_->run_together(bodies); }
+  void pause() override { inside_->pause(); }
   void pass_time(Duration duration) override { inside_->pass_time(duration); }
   Status remove(const SnapshotId& snapshot) override { return inside_->remove(snapshot); }
   Status collect_garbage() override { return inside_->collect_garbage(); }

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <map>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "backends/local/local_messenger.h"
 #include "backends/local/local_transport.h"
@@ -34,6 +36,12 @@ class LocalBackend : public Backend {
   void complete(const PeerId& name, Completion completion) override {
     parties_.at(name)->queue.add(std::move(completion));
   }
+  void run_together(const std::vector<std::function<void()>>& bodies) override {
+    std::vector<std::thread> threads;
+    for (const std::function<void()>& body : bodies) threads.emplace_back(body);
+    for (std::thread& thread : threads) thread.join();
+  }
+  void pause() override { std::this_thread::yield(); }
   void pass_time(Duration duration) override { passed_ns_ += duration.ns(); }
   Status remove(const SnapshotId& snapshot) override { return store_->remove(snapshot); }
   Status collect_garbage() override { return store_->gc().status(); }

@@ -1,7 +1,6 @@
 #include "tests/conformance/messenger_conformance.h"
 
 #include <set>
-#include <thread>
 
 namespace crossdock::testing {
 namespace {
@@ -29,18 +28,20 @@ TEST_P(MessengerConformance, R1_EverySendAndEveryReceiveCompletesOnce) {
   std::vector<Participant*> senders;
   for (size_t i = 0; i < kSenderCount; ++i) senders.push_back(&join("sender" + std::to_string(i)));
   for (size_t i = 0; i < kSenderCount * kEach / 2; ++i) receiver.post(RecvPost{});
-  std::vector<std::thread> threads;
+  Bodies bodies;
   for (size_t i = 0; i < kSenderCount; ++i)
-    threads.emplace_back([&, i] {
+    bodies.emplace_back([&, i] {
       for (size_t k = 0; k < kEach; ++k)
         EXPECT_EQ(senders[i]->run(SendPost{PeerId("receiver"), message(std::to_string(i * kEach + k))}).status,
                   Status());
       EXPECT_TRUE(senders[i]->take_all().empty());
     });
   std::multiset<std::string> got;
-  for (const Completion& each : receiver.take_all()) got.insert(text_of(each));
-  while (got.size() < kSenderCount * kEach) got.insert(text_of(receiver.run(RecvPost{})));
-  for (std::thread& thread : threads) thread.join();
+  bodies.emplace_back([&] {
+    for (const Completion& each : receiver.take_all()) got.insert(text_of(each));
+    while (got.size() < kSenderCount * kEach) got.insert(text_of(receiver.run(RecvPost{})));
+  });
+  backend_->run_together(bodies);
   std::multiset<std::string> expected;
   for (size_t i = 0; i < kSenderCount * kEach; ++i) expected.insert(std::to_string(i));
   EXPECT_EQ(got, expected);
@@ -87,10 +88,13 @@ TEST_P(MessengerConformance, R5_ACancelAndAMessageAtOnceGiveOneCompletion) {
   Participant& b = join("b");
   for (int round = 0; round < kRoundCount; ++round) {
     const OpId receive = b.post(RecvPost{});
-    std::thread sender([&] { EXPECT_EQ(a.run(SendPost{PeerId("b"), message("x")}).status, Status()); });
-    b.ports().messenger->cancel(receive);
-    const Completion completion = b.take(receive);
-    sender.join();
+    Completion completion;
+    const auto send = [&] { EXPECT_EQ(a.run(SendPost{PeerId("b"), message("x")}).status, Status()); };
+    const auto cancel = [&] {
+      b.ports().messenger->cancel(receive);
+      completion = b.take(receive);
+    };
+    backend_->run_together({send, cancel});
     if (completion.status.ok()) continue;
     EXPECT_EQ(completion.status.code(), Code::kCancelled);
     EXPECT_EQ(text_of(b.run(RecvPost{})), "x");

@@ -1,6 +1,4 @@
 // Leases and publications: what was found stays readable for its lease, whatever happens meanwhile, and no longer.
-#include <thread>
-
 #include "tests/conformance/object_store_conformance.h"
 
 namespace crossdock::testing {
@@ -92,21 +90,23 @@ TEST_P(ObjectStoreConformance, AGetAtTheEndOfItsLeaseGetsAllOrIsToldThatItIsOver
     publish_snapshot(resource, {{"object", bytes}});
     const auto found = result_of<Found>(user().run(look_up(resource, Duration::from_s(10))));
     EXPECT_EQ(backend_->remove(snapshot_id(resource)), Status());
-    std::thread ending([&] {
+    const auto end = [&] {
       if (round % 2 == 0) {
         EXPECT_EQ(other.run(ReleaseLeasePost{found.lease}).status, Status());
       } else {
         backend_->pass_time(Duration::from_s(10));
         EXPECT_EQ(backend_->collect_garbage(), Status());
       }
-    });
-    Got got{Status(), {}, bytes};
-    while (got.status.ok() && !HasFailure()) {
-      EXPECT_EQ(got.bytes, bytes);
-      got = get(found.lease, found.objects.at(0));
-    }
-    EXPECT_EQ(got.status.code(), Code::kConflict) << got.status.message();
-    ending.join();
+    };
+    const auto read = [&] {
+      Got got{Status(), {}, bytes};
+      while (got.status.ok() && !HasFailure()) {
+        EXPECT_EQ(got.bytes, bytes);
+        got = get(found.lease, found.objects.at(0));
+      }
+      EXPECT_EQ(got.status.code(), Code::kConflict) << got.status.message();
+    };
+    backend_->run_together({end, read});
     EXPECT_EQ(backend_->store_use(), StoreUse());
     if (HasFailure()) return;
   }

@@ -1,8 +1,6 @@
 // Transactions: begin -> put* -> commit | abort, each repeated, raced and refused.
 #include <array>
-#include <latch>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "tests/conformance/object_store_conformance.h"
@@ -11,11 +9,11 @@ namespace crossdock::testing {
 namespace {
 
 // Repeats a control operation while it is told to try later.
-Completion insist(Participant& participant, const Call& call) {
+Completion insist(Backend& backend, Participant& participant, const Call& call) {
   while (true) {
     Completion completion = participant.run(call);
     if (completion.status.code() != Code::kUnavailable) return completion;
-    std::this_thread::yield();
+    backend.pause();
   }
 }
 
@@ -93,19 +91,19 @@ TEST_P(ObjectStoreConformance, R4_CallsRepeatedAtTheSameTimeGetOneAnswer) {
     const CommitPost commit_call{txn, pages_of({stored(object, bytes)})};
     std::array<PutReceipt, kThreadCount> receipts;
     std::array<TxnState, kThreadCount> committed;
-    std::vector<std::thread> threads;
+    Bodies bodies;
     for (size_t i = 0; i < kThreadCount; ++i)
-      threads.emplace_back([&, i] {
+      bodies.emplace_back([&, i] {
         Participant& caller = *callers[i];
         const UploadTarget target{"tenant", {}, Duration::from_s(60)};
         // Another caller may have committed before this one begins.
-        result_of<TxnState>(insist(caller, BeginPost{txn, target}));
-        const Completion put = insist(caller, put_call);
+        result_of<TxnState>(insist(*backend_, caller, BeginPost{txn, target}));
+        const Completion put = insist(*backend_, caller, put_call);
         EXPECT_TRUE(put.status.ok() || put.status.code() == Code::kConflict) << put.status.message();
         if (put.status.ok()) receipts[i] = result_of<PutReceipt>(put);
-        committed[i] = result_of<TxnState>(insist(caller, commit_call));
+        committed[i] = result_of<TxnState>(insist(*backend_, caller, commit_call));
       });
-    for (std::thread& thread : threads) thread.join();
+    backend_->run_together(bodies);
     for (size_t i = 0; i < kThreadCount; ++i) {
       if (receipts[i].bytes > 0) {
         EXPECT_EQ(receipts[i].stored, stored(object, bytes));
@@ -127,17 +125,17 @@ TEST_P(ObjectStoreConformance, R4_OfACommitAndAnAbortOneWinsAndBothAreTold) {
     const TxnId txn("txn" + std::to_string(round));
     begin(txn.text());
     const std::vector<StoredObject> objects = {put(txn.text(), object, Bytes(100, std::byte{1}))};
-    std::latch start(4);
+    Meeting start(*backend_, 4);
     std::array<TxnState, 4> ends;
-    std::vector<std::thread> threads;
+    Bodies bodies;
     for (size_t i = 0; i < 4; ++i)
-      threads.emplace_back([&, i] {
+      bodies.emplace_back([&, i] {
         start.arrive_and_wait();
         const bool commits = (i + static_cast<size_t>(round)) % 2 == 0;
-        ends[i] = result_of<TxnState>(
-            insist(*callers[i], commits ? Call(CommitPost{txn, pages_of(objects)}) : Call(AbortPost{txn})));
+        const Call call = commits ? Call(CommitPost{txn, pages_of(objects)}) : Call(AbortPost{txn});
+        ends[i] = result_of<TxnState>(insist(*backend_, *callers[i], call));
       });
-    for (std::thread& thread : threads) thread.join();
+    backend_->run_together(bodies);
     for (const TxnState& end : ends) EXPECT_EQ(end, ends[0]);
     const bool is_committed = ends[0].phase == TxnPhase::kCommitted;
     EXPECT_TRUE(is_committed || ends[0].phase == TxnPhase::kAborted);
@@ -204,16 +202,16 @@ TEST_P(ObjectStoreConformance, I2_ALookupDuringACommitFindsAllOrNothing) {
     std::vector<std::string> names;
     for (int i = 0; i < 8; ++i) names.push_back(std::to_string(round) + "-" + std::to_string(i));
     for (const std::string& name : names) objects[name] = Bytes(70, std::byte{1});
-    std::thread other([&] {
+    const auto read = [&] {
       while (true) {
         const auto found = result_of<Found>(reader.run(look_up_pages(names)));
         EXPECT_TRUE(found.objects.empty() || found.objects.size() == 8) << found.objects.size();
         EXPECT_EQ(reader.run(ReleaseLeasePost{found.lease}).status, Status());
         if (!found.objects.empty() || ::testing::Test::HasFailure()) return;
       }
-    });
-    publish("txn" + std::to_string(round), objects);
-    other.join();
+    };
+    const auto write = [&] { publish("txn" + std::to_string(round), objects); };
+    backend_->run_together({read, write});
   }
 }
 

@@ -1,7 +1,6 @@
 // R6: what a revoke promises, whoever copies meanwhile.
+#include <algorithm>
 #include <atomic>
-#include <latch>
-#include <thread>
 
 #include "tests/conformance/transport_conformance.h"
 
@@ -22,11 +21,11 @@ TEST_P(TransportConformance, R6_AfterARevokeNoWriteLandsUnderThatKey) {
   }
   for (int round = 1; round <= kRoundCount; ++round) {
     Region& target = region("target", kWriterCount * kShareBytes, static_cast<uint64_t>(round));
-    std::latch begun(kWriterCount + 1);
+    Meeting begun(*backend_, kWriterCount + 1);
     std::atomic<bool> is_revoked = false;
-    std::vector<std::thread> threads;
+    Bodies bodies;
     for (size_t i = 0; i < kWriterCount; ++i) {
-      threads.emplace_back([&, i] {
+      bodies.emplace_back([&, i] {
         std::byte value{0};
         bool is_first = true;
         while (true) {
@@ -43,11 +42,14 @@ TEST_P(TransportConformance, R6_AfterARevokeNoWriteLandsUnderThatKey) {
         }
       });
     }
-    begun.arrive_and_wait();
-    EXPECT_EQ(owner.run(RevokePost{target.key}).status, Status());
-    is_revoked = true;
-    const Bytes seen = target.copy();  // no lock: nothing may write there any more
-    for (std::thread& thread : threads) thread.join();
+    Bytes seen;
+    bodies.emplace_back([&] {
+      begun.arrive_and_wait();
+      EXPECT_EQ(owner.run(RevokePost{target.key}).status, Status());
+      is_revoked = true;
+      seen = target.copy();  // no lock: nothing may write there any more
+    });
+    backend_->run_together(bodies);
     EXPECT_EQ(target.copy(), seen);
     for (size_t i = 0; i < kWriterCount; ++i)
       EXPECT_EQ(writers[i]->run(CopyPost{copy_steps(*sources[i], target, {plain_step(0, 0, 1)})}).status.code(),
@@ -101,13 +103,68 @@ TEST_P(TransportConformance, R4_ARevokeThatIsRepeatedIsOkAgain) {
   Region& target = region("target", 64);
   std::vector<Participant*> owners;
   for (size_t i = 0; i < kCount; ++i) owners.push_back(&join("owner" + std::to_string(i)));
-  std::vector<std::thread> threads;
+  Bodies bodies;
   for (Participant* owner : owners)
-    threads.emplace_back([&, owner] {
+    bodies.emplace_back([&, owner] {
       for (int i = 0; i < 10; ++i) EXPECT_EQ(owner->run(RevokePost{target.key}).status, Status());
     });
-  for (std::thread& thread : threads) thread.join();
+  backend_->run_together(bodies);
   EXPECT_EQ(owners[0]->run(RevokePost{region_key("unknown")}).status.code(), Code::kNotFound);
+}
+
+TEST_P(TransportConformance, R1_RevokesAndACancelAtTheSameTimeAllComplete) {
+  constexpr int kRoundCount = 40;
+  constexpr size_t kOwnerCount = 3;
+  constexpr uint64_t kBytes = uint64_t{256} << 10;
+  Participant& writer = join("writer");
+  Region& source = region("source", kBytes);
+  std::vector<Participant*> owners;
+  for (size_t i = 0; i < kOwnerCount; ++i) owners.push_back(&join("owner" + std::to_string(i)));
+  for (int round = 1; round <= kRoundCount; ++round) {
+    Region& target = region("target", kBytes, static_cast<uint64_t>(round));
+    const auto pause = [&] {  // so that it comes before, during or after the copy
+      for (int i = 0; i < round; ++i) backend_->pause();
+    };
+    Bodies bodies = {[&] {
+      const OpId copy = writer.post(CopyPost{copy_steps(source, target, {plain_step(0, 0, kBytes)})});
+      pause();
+      writer.ports().transport->cancel(copy);
+      const Code code = writer.take(copy).status.code();
+      EXPECT_TRUE(code == Code::kOk || code == Code::kConflict || code == Code::kCancelled);
+    }};
+    for (Participant* owner : owners)
+      bodies.emplace_back([&, owner] {
+        pause();
+        EXPECT_EQ(owner->run(RevokePost{target.key}).status, Status());
+      });
+    backend_->run_together(bodies);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(TransportConformance, R6_AfterARevokeNothingIsReadUnderThatKey) {
+  constexpr int kRoundCount = 40;
+  constexpr uint64_t kBytes = uint64_t{256} << 10;
+  Participant& owner = join("owner");
+  Participant& writer = join("writer");
+  for (int round = 1; round <= kRoundCount; ++round) {
+    Region& source = region("source", kBytes, static_cast<uint64_t>(round));
+    Region& target = region("target", kBytes, static_cast<uint64_t>(round));
+    std::ranges::fill(source.bytes(), std::byte{1});
+    const auto copy = [&] {
+      const StepSpan steps = copy_steps(source, target, {plain_step(0, 0, kBytes)});
+      const Status status = writer.run(CopyPost{steps}).status;
+      EXPECT_TRUE(status.ok() || status.code() == Code::kConflict) << status.message();
+    };
+    const auto revoke = [&] {
+      for (int i = 0; i < round; ++i) backend_->pause();
+      EXPECT_EQ(owner.run(RevokePost{source.key}).status, Status());
+      std::ranges::fill(source.bytes(), std::byte{2});  // no lock: nobody reads there any more
+    };
+    backend_->run_together({copy, revoke});
+    EXPECT_EQ(std::ranges::count(target.bytes(), std::byte{2}), 0) << "round " << round;
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(TransportConformance, TheOwnerMayLookAtRevokedMemory) {
