@@ -6,19 +6,19 @@ FUZZ_SECONDS ?= 60
 configure = mkdir -p build && { cmake --preset $(1) $(2) >build/configure-$(1).log 2>&1 || { cat build/configure-$(1).log; exit 1; }; }
 
 .DEFAULT_GOAL := build
-.PHONY: help build test demo bench asan tsan fuzz coverage tidy format clean packages-build packages-check packages-dev
+.PHONY: help build test demo bench asan tsan fuzz coverage tidy format clean packages-build packages-test packages-check packages-dev
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
-packages-build packages-check packages-dev: packages-%:
+packages-build packages-test packages-check packages-dev: packages-%:
 	@scripts/install-packages $*
 
 build: packages-build ## Install what is missing and build (build/release)
 	@$(call configure,release,)
 	@cmake --build --preset release -j $(JOBS)
 
-test: build ## Build and run every test
+test: packages-test build ## Build and run every test
 	@ctest --preset release
 
 demo: build ## Show what the program does, on a real model

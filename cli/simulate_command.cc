@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "base/utf8.h"
@@ -11,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/simulation.h"
 #include "model/wire/json_writer.h"
+#include "sim/islands.h"
 #include "sim/isolated.h"
 #include "sim/scenario_run.h"
 
@@ -23,6 +25,7 @@ struct Options {
   uint64_t seed = 1;
   std::string trace;
   std::string report;
+  bool islands = false;
   bool json = false;
 };
 
@@ -118,6 +121,47 @@ int run_one(const Options& options, const std::string& path) {
   return report.as_expected ? kDone : kFailed;
 }
 
+// Parts that do not feel each other, each in a process of its own.
+int run_islands(const Options& options, const std::string& path) {
+  const std::optional<Scenario> scenario = load_scenario(path);
+  if (!scenario) return kBadInput;
+  const std::vector<Scenario> parts = islands_of(*scenario);
+  const InterruptFlag interrupt;
+  std::map<std::string, uint64_t> verdicts;
+  std::string details;
+  std::string json;
+  bool is_right = true;
+  uint64_t duration_ns = 0;
+  uint64_t bytes = 0;
+  uint64_t ran = 0;
+  run_many_isolated(
+      parts.size(), worker_count(), Duration::from_s(86400),
+      [&](uint64_t i) { return summary_text(parts[i], options.seed); },
+      [&](uint64_t i, Result<std::string> said) {
+        const RunSummary summary = summary_from(parts[i], options.seed, said);
+        ++ran;
+        for (const std::string& verdict : summary.verdicts) ++verdicts[verdict];
+        is_right &= summary.error.empty() && summary.as_expected;
+        duration_ns = std::max(duration_ns, summary.duration_ns);
+        bytes += summary.bytes;
+        if (!summary.error.empty()) details += fmt::format("island {}: {}\n", i, printable(summary.error));
+        for (const Violation& each : summary.violations)
+          details += fmt::format("island {}: {}\n", i, printable(violation_text(each, TimePoint())));
+        json += (json.empty() ? "" : ",") + to_json(summary);
+        return !interrupt.is_set();
+      });
+  is_right &= ran == parts.size();
+  if (options.json) {
+    print("[" + json + "]\n");
+    return is_right ? kDone : kFailed;
+  }
+  print(fmt::format("{}: {} islands, {} of simulated time, {} content bytes\n", printable(scenario->name), parts.size(),
+                    milliseconds(duration_ns), grouped(bytes)));
+  for (const auto& [verdict, count] : verdicts) print(fmt::format("{} {}\n", grouped(count), verdict));
+  print(details + (is_right ? "as expected\n" : "NOT AS EXPECTED\n"));
+  return is_right ? kDone : kFailed;
+}
+
 // Each twice: equal seeds give equal runs (I7).
 int run_all(const Options& options, const std::vector<std::string>& files) {
   std::vector<Scenario> scenarios;
@@ -184,6 +228,9 @@ int run(const Options& options) {
     std::error_code error;
     return std::filesystem::is_directory(path, error);
   });
+  if (options.islands && (files.size() != 1 || !options.trace.empty() || !options.report.empty()))
+    return fail(kBadInput, "--islands is of one scenario, without --trace and --report");
+  if (options.islands) return run_islands(options, files.front());
   if (files.size() == 1 && !is_folder) return run_one(options, files.front());
   if (!options.trace.empty() || !options.report.empty())
     return fail(kBadInput, "--trace and --report are of one scenario");
@@ -202,6 +249,8 @@ void add_simulate_command(CLI::App& app, Outcome& outcome) {
   add_text(*command, "--trace", options->trace, "FILE|op:A-B",
            "Write a Chrome/Perfetto trace, or print what happened between two protocol events");
   add_text(*command, "--report", options->report, "FILE", "Write a page with timeline, links, invariants and traffic");
+  command->add_flag("--islands", options->islands,
+                    "Simulate works that share no link apart, in several processes: the times are the same");
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
       R"(The protocols are those that run on real memory and stores; links, disks, crashes and lost messages are simulated. The

@@ -39,6 +39,7 @@ RunSummary summary_of(const RunReport& report) {
     summary.bytes += each.bytes;
     summary.verdicts.push_back(each.kind + " " + each.verdict);
     summary.causes.push_back(each.cause);
+    summary.done_ns.push_back(static_cast<uint64_t>((each.done - report.origin).ns()));
   }
   summary.unmet = report.unmet;
   summary.violations = report.violations;
@@ -55,6 +56,9 @@ std::string to_json(const RunSummary& summary) {
   write_texts(out, summary.causes);
   out.key("checks").number(summary.checks);
   out.key("digest").string(summary.digest);
+  out.key("done_ns").begin_array();
+  for (const uint64_t each : summary.done_ns) out.number(each);
+  out.end_array();
   out.key("duration_ns").number(summary.duration_ns);
   out.key("error").string(printable(summary.error));
   out.key("expected").string(printable(summary.expected));
@@ -92,6 +96,9 @@ std::optional<RunSummary> read_summary(std::string_view json) {
   summary.causes = read_texts(in, "causes");
   summary.checks = in.number("checks");
   summary.digest = in.string("digest");
+  in.required("done_ns", [&](const JsonCursor& list) {
+    list.for_each([&](const JsonCursor& each) { summary.done_ns.push_back(each.unsigned_integer()); });
+  });
   summary.duration_ns = in.number("duration_ns");
   summary.error = in.string("error");
   summary.expected = in.string("expected");

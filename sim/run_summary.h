@@ -23,6 +23,7 @@ struct RunSummary {
   uint64_t checks = 0;
   std::vector<std::string> verdicts;  // of each work
   std::vector<std::string> causes;
+  std::vector<uint64_t> done_ns;  // of each work, from the start of the run on
   std::vector<std::string> unmet;
   std::vector<Violation> violations;
 };

@@ -297,6 +297,7 @@ void ScenarioRun::heal() {
 
 // Nothing may be left of transactions and leases once these have run out, nor of bytes once everything is removed.
 void ScenarioRun::check_stores() {
+  for (const auto& [name, store] : world_.stores()) store->disarm();  // a fault may have come after heal()
   for (const auto& each : works_)
     if (auto* upload = dynamic_cast<UploadRun*>(each.get())) upload->check_published();
   for (const auto& [name, store] : world_.stores()) {

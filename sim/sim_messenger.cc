@@ -43,7 +43,7 @@ Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message
   // Ways differ a little each time, so messages overtake each other.
   const Duration way = world.latency(node_.place(), receiver->place());
   for (size_t i = 0; i < copies; ++i) {
-    const auto jitter = static_cast<int64_t>(world.rng().below(static_cast<uint64_t>(way.ns()) / 2 + 1));
+    const auto jitter = static_cast<int64_t>(node_.rng().below(static_cast<uint64_t>(way.ns()) / 2 + 1));
     world.engine().at(sent + way + delay + Duration::from_ns(jitter), [&world, to, message, from = node_.place()] {
       SimNode* const node = world.find(to);
       if (node != nullptr && !node->is_dead() && world.is_reachable(from, node->place()))

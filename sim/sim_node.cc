@@ -16,6 +16,14 @@ namespace {
 
 constexpr uint64_t kLooksMax = 10000;
 
+uint64_t seed_of(uint64_t seed, const PeerId& peer) {
+  for (const char letter : peer.text()) {
+    seed ^= static_cast<uint8_t>(letter);
+    seed = splitmix64(seed);
+  }
+  return seed;
+}
+
 }  // namespace
 
 SimNode::SimNode(SimWorld& world, PeerId peer, Place place, uint32_t track)
@@ -23,6 +31,7 @@ SimNode::SimNode(SimWorld& world, PeerId peer, Place place, uint32_t track)
       peer_(std::move(peer)),
       place_(place),
       track_(track),
+      rng_(seed_of(world.options().seed, peer_)),
       transport_(std::make_unique<SimTransport>(*this)),
       messenger_(std::make_unique<SimMessenger>(*this)),
       runtime_(std::make_unique<SimRuntime>(*this)),

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rng.h"
 #include "executor/ports.h"
 #include "sim/engine.h"
 #include "sim/scenario.h"
@@ -49,6 +50,7 @@ class SimNode : public CompletionQueue {
   void set_store(SimStore& store);
 
   SimWorld& world() { return world_; }
+  Rng& rng() { return rng_; }  // of its own, so that what others do does not shift what it draws
   const PeerId& peer() const { return peer_; }
   const Place& place() const { return place_; }
   uint32_t track() const { return track_; }
@@ -87,6 +89,7 @@ class SimNode : public CompletionQueue {
   PeerId peer_;
   Place place_;
   uint32_t track_;
+  Rng rng_;
   Gate gate_;
   std::unique_ptr<SimTransport> transport_;
   std::unique_ptr<SimMessenger> messenger_;

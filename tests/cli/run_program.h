@@ -52,9 +52,20 @@ inline bool is_plain(const std::string& text) {
 }
 
 inline const std::vector<std::string>& commands() {
-  static const std::vector<std::string> names = {"schema",  "placement", "validate", "inspect",   "digest",
-                                                 "convert", "snapshot",  "bind",     "plan",      "verify-plan",
-                                                 "replay",  "reshard",   "store",    "completion"};
+  static const std::vector<std::string> names = {CROSSDOCK_SIMULATION_COMMANDS "schema",
+                                                 "placement",
+                                                 "validate",
+                                                 "inspect",
+                                                 "digest",
+                                                 "convert",
+                                                 "snapshot",
+                                                 "bind",
+                                                 "plan",
+                                                 "verify-plan",
+                                                 "replay",
+                                                 "reshard",
+                                                 "store",
+                                                 "completion"};
   return names;
 }
 

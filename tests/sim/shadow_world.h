@@ -19,6 +19,7 @@ namespace crossdock::testing {
 using SchemaPointer = std::shared_ptr<const Valid<CacheSchema>>;
 using Bindings = std::vector<BindingPointer>;
 
+// What one source copies to one target: their numbers in the world.
 struct Pair {
   std::shared_ptr<const CopyWork> work;
   size_t source;
@@ -39,20 +40,22 @@ struct World {
 
   World(const TransferJob& job, SchemaPointer of_schema, const std::vector<ContentId>& source_contents,
         const StepSplit& split);
+
   static size_t number_of(const Bindings& bindings, const PlanEnd& end);
   std::vector<NaiveBytes> bytes(const Pair& pair, size_t step);
+
   // Empty, or what the shadow says of the step; a step that is wrong changes nothing.
   std::string land(const Pair& pair, size_t step);
   std::string tear(const Pair& pair, size_t step);
   void overwrite(size_t source, ContentId content);
   void overwrite_target(size_t target, ContentId content);
+
+  // The first disagreement between the targets' shadows and what their tags say; empty when there is none.
   std::string difference() const;
 };
 
 // The bytes of some steps at one end, by content.
 std::vector<ContentId> contents_of(const StepSpan& span, StepEnd end, NaiveMemory& source, NaiveMemory& target);
-
-// ---- transfers between pools
 
 struct Pools {
   PartitionSizes sizes;
