@@ -11,6 +11,19 @@ namespace {
 constexpr size_t kStretches = 240;
 constexpr size_t kLinksMax = 512;
 
+// Mean rates of flows can add up to more than a link has, in one stretch, when their real rates changed; what is too
+// much belongs to a stretch beside.
+void keep_within(std::vector<double>& bytes, double most) {
+  double over = 0;
+  const auto pour = [&](double& stretch) {
+    stretch += over;
+    over = std::max(0.0, stretch - most);
+    stretch -= over;
+  };
+  for (double& each : bytes) pour(each);
+  for (auto each = bytes.rbegin(); each != bytes.rend(); ++each) pour(*each);
+}
+
 }  // namespace
 
 std::vector<TraceCounter> LinkUse::counters(TimePoint begin, TimePoint end) const {
@@ -35,10 +48,11 @@ std::vector<TraceCounter> LinkUse::counters(TimePoint begin, TimePoint end) cons
     }
   }
   std::vector<std::pair<double, TraceCounter>> all;
-  for (const auto& [link, in_stretch] : bytes) {
+  for (auto& [link, in_stretch] : bytes) {
     TraceCounter counter;
     counter.link = links_.links()[link].name;
     counter.capacity_bytes_per_s = links_.links()[link].bytes_per_s;
+    keep_within(in_stretch, counter.capacity_bytes_per_s * stretch / 1e9);
     double total = 0;
     for (size_t i = 0; i < kStretches; ++i) {
       total += in_stretch[i];

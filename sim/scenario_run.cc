@@ -146,7 +146,7 @@ bool ScenarioRun::all_over() const {
 void ScenarioRun::activating(SimNode&, SimMember& member) {
   std::optional<bool> once;
   for (const auto& each : works_)
-    if (each->has_member(member)) once = each->copies_once(member);
+    if (member.name.starts_with(each->spec().name + "/") && each->has_member(member)) once = each->copies_once(member);
   const std::string wrong = world_.memory().take_content(member, once);
   world_.checks().check(Invariant::kI1, world_.now(),
                         wrong.empty() ? "" : fmt::format("'{}' is activated: {}", member.name, wrong));

@@ -134,9 +134,11 @@ void TransferRun::conclude() {
   if (!coordinator_node_->is_dead()) result_.cause = coordinator_->outcome().status().message();
   for (const Process& process : processes_)
     if (result_.cause.empty() && !process.node->is_dead()) result_.cause = process.protocol->outcome().cause.message();
-  for (const auto& [pair, bytes] : world_.memory().landed())
-    for (const auto& member : target_->members)
-      if (pair.second == member->name) result_.bytes += bytes;
+  // Names of this work's members lie together.
+  const auto& landed = world_.memory().landed();
+  for (auto each = landed.lower_bound({spec_.name + "/", ""});
+       each != landed.end() && each->first.first.starts_with(spec_.name + "/"); ++each)
+    result_.bytes += each->second;
 }
 
 bool TransferRun::was_active(size_t target) const {

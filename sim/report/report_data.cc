@@ -213,6 +213,7 @@ class ReportData {
       time("begin", work.begin);
       json_.key("bytes").number(work.bytes);
       text("cause", work.cause);
+      time("done", work.done > work.begin ? work.done : work.end);
       time("end", work.end);
       text("kind", work.kind);
       text("name", work.name);

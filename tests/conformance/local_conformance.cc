@@ -20,6 +20,7 @@ const BackendCase kLocal = {"local", make_local};
 INSTANTIATE_TEST_SUITE_P(Local, CompletionQueueConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 INSTANTIATE_TEST_SUITE_P(Local, MessengerConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
+INSTANTIATE_TEST_SUITE_P(Local, HeldAccessConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 INSTANTIATE_TEST_SUITE_P(Local, ObjectStoreConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 
 }  // namespace

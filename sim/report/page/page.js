@@ -40,7 +40,7 @@ function show_works(data) {
     {name: 'Work', cell: work => work.name}, {name: 'Kind', cell: work => work.kind},
     {name: 'Verdict', short: true, cell: work => verdict_node(work.verdict)}, {name: 'Cause', wide: true, cell: work => work.cause},
     {name: 'Began', number: true, cell: work => time_text(work.begin)},
-    {name: 'Took', number: true, cell: work => (work.begin === null || work.end === null ? 'not ended' : time_text(work.end - work.begin))},
+    {name: 'Took', number: true, cell: work => (work.begin === null || work.end === null ? 'not ended' : time_text(work.done - work.begin))},
     {name: 'Moved', number: true, cell: work => bytes_text(work.bytes)},
   ], data.works, true));
   if (data.work_count > data.works.length)
