@@ -78,7 +78,7 @@ std::optional<std::pair<uint64_t, uint64_t>> event_range(const std::string& text
 std::string events_text(const RunReport& report, std::pair<uint64_t, uint64_t> range) {
   std::string text;
   for (const TraceEvent& event : report.trace.events) {
-    if (event.event < range.first || event.event > range.second) continue;
+    if (event.event < range.first || event.event > range.second || event.category == "flow") continue;
     const TraceTrack& track = report.trace.tracks[event.track];
     std::string line =
         fmt::format("{:>6} {:>14}  {}/{}: {} {}", event.event, duration_text(event.begin - report.origin), track.group,

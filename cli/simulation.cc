@@ -31,9 +31,11 @@ std::optional<Scenario> load_scenario(const std::string& path) {
       text.value(),
       [&](const std::string& name) -> std::optional<std::string> {
         if (name.empty() || name.find('/') != std::string::npos) return std::nullopt;
-        Result<std::string> cluster = read_file((folder / "clusters" / (name + ".json")).string(), kScenarioBytesMax);
-        if (!cluster.ok()) return std::nullopt;
-        return std::move(cluster).value();
+        for (const std::filesystem::path& beside : {folder / "clusters", folder / ".." / "clusters"}) {
+          Result<std::string> cluster = read_file((beside / (name + ".json")).string(), kScenarioBytesMax);
+          if (cluster.ok()) return std::move(cluster).value();
+        }
+        return std::nullopt;
       },
       "scenario", faults);
   if (!scenario) fail(path, faults);

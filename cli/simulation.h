@@ -10,7 +10,8 @@
 
 namespace crossdock::cli {
 
-// Reads a scenario; clusters that it names are files of the folder "clusters" beside it. Prints what is wrong and is
+// Reads a scenario; clusters that it names are files of the folder "clusters" beside it or
+// beside its folder. Prints what is wrong and is
 // empty when there is none; the exit code is then kBadInput.
 std::optional<Scenario> load_scenario(const std::string& path);
 

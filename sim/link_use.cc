@@ -68,6 +68,27 @@ std::vector<TraceCounter> LinkUse::counters(TimePoint begin, TimePoint end) cons
   return counters;
 }
 
+void add_interface_rows(const ClusterLinks& links, const std::vector<SimWorld::FlowRecord>& flows, Trace& trace) {
+  std::map<uint32_t, uint32_t> tracks;  // of a link
+  for (const SimWorld::FlowRecord& flow : flows)
+    for (const uint32_t link : flow.links) {
+      const std::string& name = links.links()[link].name;  // "h3/nic0/out"
+      const size_t slash = name.find('/');
+      if (slash == std::string::npos || name.compare(slash, 4, "/nic") != 0) continue;
+      const auto [track, is_new] = tracks.try_emplace(link, static_cast<uint32_t>(trace.tracks.size()));
+      if (is_new) trace.tracks.push_back(TraceTrack{name.substr(0, slash), name.substr(slash + 1)});
+      TraceEvent event;
+      event.kind = TraceEvent::Kind::kSlice;
+      event.track = track->second;
+      event.name = "flow";
+      event.category = "flow";
+      event.begin = flow.begin;
+      event.end = flow.end;
+      event.args = {{"bytes", fmt::format("{:.0f}", flow.bytes)}};
+      trace.events.push_back(std::move(event));
+    }
+}
+
 void check_links(const std::vector<double>& carried_bytes, const ClusterLinks& links, Duration time, TimePoint now,
                  Checks& checks) {
   for (size_t i = 0; i < carried_bytes.size(); ++i) {

@@ -22,6 +22,9 @@ class LinkUse {
   const std::vector<SimWorld::FlowRecord>& flows_;
 };
 
+// A row for each direction of each network interface, with what passed it.
+void add_interface_rows(const ClusterLinks& links, const std::vector<SimWorld::FlowRecord>& flows, Trace& trace);
+
 void check_links(const std::vector<double>& carried_bytes, const ClusterLinks& links, Duration time, TimePoint now,
                  Checks& checks);
 

@@ -117,7 +117,6 @@ class ScenarioRules {
     if (fault.percent > 10000) refuse(place, fmt::format("{} percent", fault.percent));
     const bool needs_target = !is_operation_fault(fault.kind) && fault.kind != FaultKind::kMessageStorm;
     if (needs_target && fault.target.empty()) refuse(place, "'target' is missing");
-    const ClusterLinks links(scenario_.cluster);
     for (const std::string& name : comma_separated(fault.target)) {
       switch (fault.kind) {
         case FaultKind::kLinkOff:
@@ -125,7 +124,7 @@ class ScenarioRules {
         case FaultKind::kMachineOff:
         case FaultKind::kPartition:
         case FaultKind::kStraggler:
-          if (links.named(name).empty()) refuse(place, fmt::format("the cluster has nothing called '{}'", name));
+          if (links().named(name).empty()) refuse(place, fmt::format("the cluster has nothing called '{}'", name));
           break;
         case FaultKind::kStoreCrash: check_crash_mode(place, fault.mode); [[fallthrough]];
         case FaultKind::kCorruptChunk:
@@ -143,8 +142,14 @@ class ScenarioRules {
     }
   }
 
+  const ClusterLinks& links() {
+    if (!links_) links_.emplace(scenario_.cluster);
+    return *links_;
+  }
+
   const Scenario& scenario_;
   Faults& faults_;
+  std::optional<ClusterLinks> links_;
 };
 
 }  // namespace

@@ -415,6 +415,7 @@ RunReport ScenarioRun::report(const std::vector<std::string>& stuck) {
   report.unmet = world_.desk().unmet();
   report.links = use.counters(report.origin, last);
   report.trace = world_.trace().trace();
+  add_interface_rows(world_.links(), world_.flows(), report.trace);
   return report;
 }
 
