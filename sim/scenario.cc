@@ -477,6 +477,7 @@ void describe_scenario(Fields& fields, Scenario& scenario, const LoadCluster& lo
   fields.other(
       "expected", !scenario.expected.empty(), [&](const JsonCursor& cursor) { read_expected(cursor, scenario); },
       [&](JsonWriter& out) { write_expected(out, scenario); });
+  fields.us("ends_within_us", scenario.ends_within, usual.ends_within);
   fields.texts("expected_violations", scenario.expected_violations);
   fields.list("faults", scenario.faults, [](auto& inside, FaultSpec& fault) { describe_fault(inside, fault); });
   fields.us("linger_us", scenario.linger, usual.linger);

@@ -144,6 +144,7 @@ struct Scenario {
   // word).
   std::map<std::string, std::set<std::string>> expected;
   std::set<std::string> expected_violations;
+  Duration ends_within;  // all works have to end by then; 0: whenever their deadlines allow
 };
 
 // `load_cluster` gives the text of a cluster that is named.

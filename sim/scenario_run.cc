@@ -403,6 +403,11 @@ RunReport ScenarioRun::report(const std::vector<std::string>& stuck) {
   }
   tell_verdicts(report);
   report.duration = last - report.origin;
+  if (scenario_.ends_within > Duration()) {
+    report.expected += fmt::format(" within {} ms", scenario_.ends_within.ns() / 1'000'000);
+    report.actual += fmt::format(" within {} ms", (report.duration.ns() + 999'999) / 1'000'000);
+    report.as_expected &= report.duration <= scenario_.ends_within;
+  }
   report.digest = world_.trace().digest();
   report.invariants = world_.checks().results();
   report.violations = world_.checks().violations();
