@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "backends/local/local_transfer.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -15,6 +16,7 @@
 #include "sim/campaign.h"
 #include "sim/fault_desk.h"
 #include "sim/isolated.h"
+#include "sim/play.h"
 
 namespace crossdock::cli {
 namespace {
@@ -74,17 +76,17 @@ class Campaign {
       : options_(options), campaign_(std::move(campaign)), begin_(std::chrono::steady_clock::now()) {}
 
   int run() {
-    const unsigned jobs = options_.jobs == 0 ? worker_count() : static_cast<unsigned>(options_.jobs);
+    const auto jobs = static_cast<unsigned>(thread_count_or_all(options_.jobs));
     const uint64_t repeats = options_.once ? 1 : 2;
     RunSummary first;
     run_many_isolated(
         options_.trials * repeats, jobs, kTrialLimit,
         [&](uint64_t i) {
-          return summary_text(draw_scenario(campaign_, i / repeats), trial_seed(campaign_, i / repeats));
+          return play(draw_scenario(campaign_, i / repeats), ScenarioOptions{trial_seed(campaign_, i / repeats)});
         },
         [&](uint64_t i, Result<std::string> said) {
           const uint64_t trial = i / repeats;
-          RunSummary summary = summary_from(draw_scenario(campaign_, trial), trial_seed(campaign_, trial), said);
+          RunSummary summary = summary_of_play("trial " + std::to_string(trial), trial_seed(campaign_, trial), said);
           ++runs_;
           if (i % repeats + 1 < repeats) {
             first = std::move(summary);
@@ -99,7 +101,7 @@ class Campaign {
         });
     shrink_failures();
     print(options_.json ? json() : text());
-    return failures_.empty() && refused_ == 0 && !interrupt_.is_set() ? kDone : kFailed;
+    return failures_.empty() && !interrupt_.is_set() ? kDone : kFailed;
   }
 
  private:
@@ -137,13 +139,9 @@ class Campaign {
             "trial {}: {}; looking for a smaller scenario", failure.trial,
             failure.summary.error.empty() ? failure.summary.violations.front().what : failure.summary.error));
         scenario = shrink(scenario, kind, kShrinkRuns, [&](const Scenario& smaller) {
-          RunSummary summary;
-          run_many_isolated(
-              1, 1, kTrialLimit, [&](uint64_t) { return summary_text(smaller, failure.seed); },
-              [&](uint64_t, Result<std::string> said) {
-                summary = summary_from(smaller, failure.seed, said);
-                return true;
-              });
+          const Result<std::string> said =
+              run_isolated([&] { return play(smaller, ScenarioOptions{failure.seed}); }, kTrialLimit);
+          const RunSummary summary = summary_of_play(smaller.name, failure.seed, said);
           if (failure_kind(summary) == kind) failure.summary = summary;
           return summary;
         });
@@ -211,7 +209,6 @@ class Campaign {
   double run_seconds_ = 0;
   uint64_t trials_ = 0;
   uint64_t runs_ = 0;
-  uint64_t refused_ = 0;
   uint64_t checks_ = 0;
   std::map<std::string, uint64_t> outcomes_;
   std::map<std::string, uint64_t> works_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "backends/local/local_transfer.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -14,7 +15,7 @@
 #include "model/wire/json_writer.h"
 #include "sim/islands.h"
 #include "sim/isolated.h"
-#include "sim/scenario_run.h"
+#include "sim/play.h"
 
 namespace crossdock::cli {
 namespace {
@@ -135,10 +136,10 @@ int run_islands(const Options& options, const std::string& path) {
   uint64_t bytes = 0;
   uint64_t ran = 0;
   run_many_isolated(
-      parts.size(), worker_count(), Duration::from_s(86400),
-      [&](uint64_t i) { return summary_text(parts[i], options.seed); },
+      parts.size(), static_cast<unsigned>(thread_count_or_all(0)), Duration::from_s(86400),
+      [&](uint64_t i) { return play(parts[i], ScenarioOptions{options.seed}); },
       [&](uint64_t i, Result<std::string> said) {
-        const RunSummary summary = summary_from(parts[i], options.seed, said);
+        const RunSummary summary = summary_of_play(parts[i].name, options.seed, said);
         ++ran;
         for (const std::string& verdict : summary.verdicts) ++verdicts[verdict];
         is_right &= summary.error.empty() && summary.as_expected;
@@ -180,10 +181,10 @@ int run_all(const Options& options, const std::vector<std::string>& files) {
   size_t ran = 0;
   RunSummary first;
   run_many_isolated(
-      2 * files.size(), worker_count(), Duration::from_s(600),
-      [&](uint64_t i) { return summary_text(scenarios[i / 2], options.seed); },
+      2 * files.size(), static_cast<unsigned>(thread_count_or_all(0)), Duration::from_s(600),
+      [&](uint64_t i) { return play(scenarios[i / 2], ScenarioOptions{options.seed}); },
       [&](uint64_t i, Result<std::string> said) {
-        RunSummary summary = summary_from(scenarios[i / 2], options.seed, said);
+        RunSummary summary = summary_of_play(scenarios[i / 2].name, options.seed, said);
         if (i % 2 == 0) {
           first = std::move(summary);
           return !interrupt.is_set();

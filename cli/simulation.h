@@ -15,13 +15,6 @@ namespace crossdock::cli {
 // empty when there is none; the exit code is then kBadInput.
 std::optional<Scenario> load_scenario(const std::string& path);
 
-// What a run in a child process says to its parent, and what the parent makes of it: with `error` why there was no run.
-std::string summary_text(const Scenario& scenario, uint64_t seed);
-RunSummary summary_from(const Scenario& scenario, uint64_t seed, const Result<std::string>& said);
-
-// As many as there are processors.
-unsigned worker_count();
-
 // "1.204 ms"
 std::string milliseconds(uint64_t ns);
 

@@ -1,9 +1,11 @@
 // Control messages between the participants of one transfer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -84,6 +86,15 @@ struct Message {
   OperationId operation;
   PeerIdentity identity;  // empty from the coordinator
   std::variant<ExportBody, JobBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody, DoneBody> body;
+
+  // "export", "job", ...: what it is about.
+  std::string_view kind() const;
 };
+
+// In the order of Message::body.
+inline constexpr std::array<std::string_view, 7> kMessageKinds = {"export", "job",      "receipt", "failure",
+                                                                  "ready",  "decision", "done"};
+static_assert(kMessageKinds.size() == std::variant_size_v<decltype(Message::body)>);
+inline std::string_view Message::kind() const { return kMessageKinds[body.index()]; }
 
 }  // namespace crossdock

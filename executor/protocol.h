@@ -2,8 +2,10 @@
 // The same protocols run on real backends and in simulation; drive() connects one to the ports of its participant.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -54,6 +56,8 @@ struct SendPost {
 };
 struct RecvPost {};
 enum class RuntimeCall { kPin, kReserve, kValidate, kActivate, kRelease };
+inline constexpr std::array<std::string_view, 5> kRuntimeCallNames = {"pin", "reserve", "validate", "activate",
+                                                                      "release"};
 struct RuntimePost {
   RuntimeCall call = RuntimeCall::kPin;
   ParticipantId participant;

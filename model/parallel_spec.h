@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/checked.h"
 #include "base/status.h"
 
 namespace crossdock {
@@ -13,6 +14,9 @@ struct ParallelSpec {
   uint64_t pp = 1;
   uint64_t tp = 1;
   uint64_t cp = 1;
+
+  // 2^64 - 1 where there are more.
+  uint64_t participant_count() const { return saturating_mul(saturating_mul(dp, pp), saturating_mul(tp, cp)); }
 
   friend bool operator==(const ParallelSpec&, const ParallelSpec&) = default;
 };

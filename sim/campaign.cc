@@ -125,11 +125,11 @@ class ScenarioDraw {
     const uint64_t gpus = scenario_.cluster.machine.gpu_count;
     const uint64_t capacity = gpus * scenario_.cluster.machine_count;
     ParallelSpec& spec = made.parallel;
-    while (spec.tp * spec.pp * spec.dp * spec.cp > std::min<uint64_t>(capacity, 6)) {
+    while (spec.participant_count() > std::min<uint64_t>(capacity, 6)) {
       uint64_t& size = spec.dp > 1 ? spec.dp : spec.cp > 1 ? spec.cp : spec.pp > 1 ? spec.pp : spec.tp;
       size /= 2;
     }
-    const uint64_t first = rng_.below(capacity - spec.tp * spec.pp * spec.dp * spec.cp + 1);
+    const uint64_t first = rng_.below(capacity - spec.participant_count() + 1);
     made.machine = static_cast<uint32_t>(first / gpus);
     made.gpu = static_cast<uint32_t>(first % gpus);
     return made;

@@ -340,30 +340,35 @@ std::string Place::to_text() const {
   check_failed("a known kind of place", __FILE__, __LINE__);
 }
 
+std::optional<Cluster> decode_cluster(const JsonCursor& cursor) {
+  const uint64_t faults_before = cursor.faults.total();
+  Cluster cluster;
+  if (check_header(cursor, kClusterSchema)) {
+    ObjectReader in(cursor);
+    in.required("costs", [&](const JsonCursor& costs) { cluster.costs = read_costs(costs); });
+    in.required("fabric", [&](const JsonCursor& fabric) { cluster.fabric = read_fabric(fabric); });
+    in.required("machine", [&](const JsonCursor& machine) { cluster.machine = read_machine(machine); });
+    cluster.machine_count = count_field(in, "machine_count", kMachineCountMax);
+    cluster.name = in.name("name");
+    in.string("schema");
+    cluster.source = in.string("source");
+    in.number("version");
+    in.finish();
+  }
+  if (cursor.faults.total() != faults_before) return std::nullopt;
+  return cluster;
+}
+
 std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Faults& faults) {
   const std::string outer = faults.document();
   faults.set_document(document);
-  const uint64_t faults_before = faults.total();
   std::optional<Cluster> cluster;
   if (const std::optional<JsonTree> tree = JsonTree::parse(json, kClusterJsonLimits, faults)) {
     const JsonPath path;
-    const JsonCursor cursor{tree->root(), path, faults};
-    if (check_header(cursor, kClusterSchema)) {
-      cluster.emplace();
-      ObjectReader in(cursor);
-      in.required("costs", [&](const JsonCursor& costs) { cluster->costs = read_costs(costs); });
-      in.required("fabric", [&](const JsonCursor& fabric) { cluster->fabric = read_fabric(fabric); });
-      in.required("machine", [&](const JsonCursor& machine) { cluster->machine = read_machine(machine); });
-      cluster->machine_count = count_field(in, "machine_count", kMachineCountMax);
-      cluster->name = in.name("name");
-      in.string("schema");
-      cluster->source = in.string("source");
-      in.number("version");
-      in.finish();
-    }
+    cluster = decode_cluster(JsonCursor{tree->root(), path, faults});
   }
   faults.set_document(outer);
-  return faults.total() == faults_before ? std::move(cluster) : std::nullopt;
+  return cluster;
 }
 
 std::string write_cluster(const Cluster& cluster) {
@@ -461,6 +466,16 @@ std::vector<uint32_t> ClusterLinks::named(std::string_view name) const {
     if (whole.starts_with(name) && (whole.size() == name.size() || whole[name.size()] == '/')) found.push_back(link);
   }
   return found;
+}
+
+std::optional<uint32_t> ClusterLinks::machine(std::string_view name) const {
+  if (!name.starts_with('h')) return std::nullopt;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  // Read back, so that no other spelling is taken for it.
+  if (error != std::errc() || number >= cluster_.machine_count || name != fmt::format("h{}", number))
+    return std::nullopt;
+  return number;
 }
 
 std::vector<uint32_t> ClusterLinks::of_machine(uint32_t machine) const {

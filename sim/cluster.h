@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "model/faults.h"
+#include "model/wire/decode.h"
 
 namespace crossdock {
 
@@ -83,6 +84,8 @@ struct Cluster {
 // Faults: the rules of the wire form and of the numbers (all positive and finite, counts within limits, each GPU behind
 // one NIC); `document` is what the faults call it.
 std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Faults& faults);
+// The same of one that stands, with its header, inside the document that the faults are of.
+std::optional<Cluster> decode_cluster(const JsonCursor& cursor);
 std::string write_cluster(const Cluster& cluster);
 
 // The links of a cluster, and the ways between its places.
@@ -105,6 +108,8 @@ class ClusterLinks {
   // What a fault names: links of "h3" (all of a machine), "h3/nic0", "h3/gpu5/nvlink", "leaf2", or one link by its
   // name. Empty when there is none.
   std::vector<uint32_t> named(std::string_view name) const;
+  // Of "h3"; empty when it is none of the cluster.
+  std::optional<uint32_t> machine(std::string_view name) const;
   std::vector<uint32_t> of_machine(uint32_t machine) const;
   bool has(const Place& place) const;
 

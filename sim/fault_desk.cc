@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace crossdock {
 
@@ -32,7 +33,7 @@ bool FaultDesk::counts(Armed& armed, std::string_view peer, std::string_view eve
   return ++armed.seen >= when.nth;
 }
 
-std::vector<const FaultSpec*> FaultDesk::meet(std::string_view peer, std::string_view event, TimePoint now) {
+MetFaults FaultDesk::meet(std::string_view peer, std::string_view event, TimePoint now) {
   std::vector<const FaultSpec*> met;
   for (Armed& armed : armed_) {
     const FaultSpec& fault = *armed.fault;
@@ -43,7 +44,7 @@ std::vector<const FaultSpec*> FaultDesk::meet(std::string_view peer, std::string
     ++armed.hits;
     met.push_back(&fault);
   }
-  return met;
+  return MetFaults(std::move(met));
 }
 
 std::vector<const FaultSpec*> FaultDesk::triggered_by(std::string_view peer, std::string_view event) {

@@ -6,12 +6,38 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
 #include "sim/scenario.h"
 
 namespace crossdock {
+
+// The faults that meet one operation; of several of a kind the last counts.
+class MetFaults {
+ public:
+  MetFaults() = default;
+  explicit MetFaults(std::vector<const FaultSpec*> faults) : faults_(std::move(faults)) {}
+
+  const std::vector<const FaultSpec*>& all() const { return faults_; }
+  // Null when there is none of the kind.
+  const FaultSpec* find(FaultKind kind) const {
+    const FaultSpec* found = nullptr;
+    for (const FaultSpec* fault : faults_)
+      if (fault->kind == kind) found = fault;
+    return found;
+  }
+  bool has(FaultKind kind) const { return find(kind) != nullptr; }
+  // By how much a fault of the kind puts something off.
+  Duration delay(FaultKind kind) const {
+    const FaultSpec* const fault = find(kind);
+    return fault == nullptr ? Duration() : fault->delay;
+  }
+
+ private:
+  std::vector<const FaultSpec*> faults_;
+};
 
 class FaultDesk {
  public:
@@ -21,7 +47,7 @@ class FaultDesk {
   }
 
   // The operation faults that meet this operation, which `event` names ("post copy").
-  std::vector<const FaultSpec*> meet(std::string_view peer, std::string_view event, TimePoint now);
+  MetFaults meet(std::string_view peer, std::string_view event, TimePoint now);
   // Other faults whose event this is.
   std::vector<const FaultSpec*> triggered_by(std::string_view peer, std::string_view event);
   // Faults whose event never came: "faults[2] link_off, when '*' does 'post copy' for the 7th time".

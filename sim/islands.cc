@@ -25,10 +25,6 @@ class Groups {
   std::vector<size_t> parents_;
 };
 
-uint64_t count_of(const SideSpec& side) {
-  return side.parallel.dp * side.parallel.pp * side.parallel.tp * side.parallel.cp;
-}
-
 }  // namespace
 
 std::vector<Scenario> islands_of(const Scenario& scenario) {
@@ -46,8 +42,8 @@ std::vector<Scenario> islands_of(const Scenario& scenario) {
     use(i, "work " + work.name);
     if (!work.store.empty()) use(i, "store " + work.store);
     if (!work.source || !work.target) continue;
-    for (uint64_t from = 0; from < count_of(*work.source); ++from)
-      for (uint64_t to = 0; to < count_of(*work.target); ++to)
+    for (uint64_t from = 0; from < work.source->parallel.participant_count(); ++from)
+      for (uint64_t to = 0; to < work.target->parallel.participant_count(); ++to)
         for (const uint32_t link :
              links.path(place_on(*work.source, scenario.cluster, from), place_on(*work.target, scenario.cluster, to)))
           use(i, fmt::format("link {}", link));

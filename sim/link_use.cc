@@ -26,12 +26,13 @@ void keep_within(std::vector<double>& bytes, double most) {
 
 }  // namespace
 
-std::vector<TraceCounter> LinkUse::counters(TimePoint begin, TimePoint end) const {
+std::vector<TraceCounter> link_counters(const ClusterLinks& links, const std::vector<SimWorld::FlowRecord>& flows,
+                                        TimePoint begin, TimePoint end) {
   std::map<uint32_t, std::vector<double>> bytes;  // of each link, in each stretch
   const auto whole = static_cast<double>((end - begin).ns());
   if (whole <= 0) return {};
   const double stretch = whole / kStretches;
-  for (const SimWorld::FlowRecord& flow : flows_) {
+  for (const SimWorld::FlowRecord& flow : flows) {
     if (flow.bytes <= 0) continue;
     const double first = std::clamp(static_cast<double>((flow.begin - begin).ns()), 0.0, whole);
     const double last = std::clamp(static_cast<double>((flow.end - begin).ns()), first + 1, whole + 1);
@@ -50,8 +51,8 @@ std::vector<TraceCounter> LinkUse::counters(TimePoint begin, TimePoint end) cons
   std::vector<std::pair<double, TraceCounter>> all;
   for (auto& [link, in_stretch] : bytes) {
     TraceCounter counter;
-    counter.link = links_.links()[link].name;
-    counter.capacity_bytes_per_s = links_.links()[link].bytes_per_s;
+    counter.link = links.links()[link].name;
+    counter.capacity_bytes_per_s = links.links()[link].bytes_per_s;
     keep_within(in_stretch, counter.capacity_bytes_per_s * stretch / 1e9);
     double total = 0;
     for (size_t i = 0; i < kStretches; ++i) {

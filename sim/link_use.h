@@ -9,18 +9,10 @@
 
 namespace crossdock {
 
-class LinkUse {
- public:
-  LinkUse(const ClusterLinks& links, const std::vector<SimWorld::FlowRecord>& flows) : links_(links), flows_(flows) {}
-
-  // Of each link that carried anything, the busiest first: the rate in a number of equal stretches from begin to end. A
-  // flow counts with its own mean rate, so what two flows share can seem uneven within a stretch.
-  std::vector<TraceCounter> counters(TimePoint begin, TimePoint end) const;
-
- private:
-  const ClusterLinks& links_;
-  const std::vector<SimWorld::FlowRecord>& flows_;
-};
+// Of each link that carried anything, the busiest first: the rate in a number of equal stretches from begin to end. A
+// flow counts with its own mean rate, so what two flows share can seem uneven within a stretch.
+std::vector<TraceCounter> link_counters(const ClusterLinks& links, const std::vector<SimWorld::FlowRecord>& flows,
+                                        TimePoint begin, TimePoint end);
 
 // A row for each direction of each network interface, with what passed it.
 void add_interface_rows(const ClusterLinks& links, const std::vector<SimWorld::FlowRecord>& flows, Trace& trace);

@@ -326,54 +326,20 @@ void describe_fault(Fields& fields, FaultSpec& fault) {
   fields.object("when", fault.when, [](auto& inside, WhenSpec& when) { describe_when(inside, when); });
 }
 
-// The text of a value, for a reader of its own.
-void copy_json(JsonWriter& out, const JsonValue& value) {
-  switch (value.kind()) {
-    case JsonKind::kNull: out.null(); return;
-    case JsonKind::kBool: out.boolean(value.as_bool()); return;
-    case JsonKind::kUnsigned: out.number(value.as_unsigned()); return;
-    case JsonKind::kOtherNumber: out.raw(value.text()); return;
-    case JsonKind::kString: out.string(value.text()); return;
-    case JsonKind::kArray:
-      out.begin_array();
-      for (std::optional<JsonValue> item = value.first(); item; item = item->next()) copy_json(out, *item);
-      out.end_array();
-      return;
-    case JsonKind::kObject: {
-      std::map<std::string, JsonValue> sorted;
-      for (std::optional<JsonValue> item = value.first(); item; item = item->next())
-        sorted.emplace(std::string(item->key()), *item);
-      out.begin_object();
-      for (const auto& [name, item] : sorted) {
-        out.key(name);
-        copy_json(out, item);
-      }
-      out.end_object();
-      return;
-    }
-  }
-}
-
 using LoadCluster = std::function<std::optional<std::string>(const std::string&)>;
 
 void read_cluster_field(const JsonCursor& cursor, const LoadCluster& load_cluster, Scenario& scenario) {
-  std::string text;
-  std::string document = "cluster";
-  if (cursor.value.kind() == JsonKind::kString) {
+  std::optional<Cluster> cluster;
+  if (cursor.value.kind() != JsonKind::kString) {
+    cluster = decode_cluster(cursor);
+  } else {
     scenario.cluster_name = cursor.value.text();
-    document = fmt::format("cluster '{}'", scenario.cluster_name);
+    const std::string document = fmt::format("cluster '{}'", scenario.cluster_name);
     const std::optional<std::string> loaded = load_cluster(scenario.cluster_name);
     if (!loaded) return cursor.refuse(Rule::kFieldChoice, fmt::format("there is no {}", document));
-    text = *loaded;
-  } else {
-    if (!cursor.require(JsonKind::kObject)) return;
-    JsonWriter out;
-    copy_json(out, cursor.value);
-    text = out.take();
+    cluster = read_cluster(*loaded, document, cursor.faults);
   }
-  Faults faults(document);
-  if (std::optional<Cluster> cluster = read_cluster(text, document, faults)) scenario.cluster = std::move(*cluster);
-  cursor.faults.take(faults);
+  if (cluster) scenario.cluster = std::move(*cluster);
 }
 
 void read_expected(const JsonCursor& cursor, Scenario& scenario) {

@@ -60,7 +60,7 @@ class ScenarioRules {
     }
     if (!side) return;
     const ParallelSpec& spec = side->parallel;
-    const uint64_t count = spec.dp * spec.pp * spec.tp * spec.cp;
+    const uint64_t count = spec.participant_count();
     if (count > kParticipantsMax) {
       refuse(place, fmt::format("{} participants, at most {} can be simulated", count, kParticipantsMax));
       return;
@@ -121,10 +121,12 @@ class ScenarioRules {
       switch (fault.kind) {
         case FaultKind::kLinkOff:
         case FaultKind::kLinkSlow:
-        case FaultKind::kMachineOff:
         case FaultKind::kPartition:
         case FaultKind::kStraggler:
           if (links().named(name).empty()) refuse(place, fmt::format("the cluster has nothing called '{}'", name));
+          break;
+        case FaultKind::kMachineOff:
+          if (!links().machine(name)) refuse(place, fmt::format("the cluster has no machine called '{}'", name));
           break;
         case FaultKind::kStoreCrash: check_crash_mode(place, fault.mode); [[fallthrough]];
         case FaultKind::kCorruptChunk:

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "sim/link_use.h"
-#include "sim/sim_runtime.h"
 #include "sim/sim_store.h"
 #include "sim/sim_world.h"
 #include "sim/store_run.h"
@@ -23,7 +22,7 @@ constexpr Duration kSettle = Duration::from_ms(100);
 constexpr uint64_t kSettlesMax = 10'000;
 constexpr size_t kWorksTold = 6;  // one by one
 
-class ScenarioRun : private SimRuntimeHooks {
+class ScenarioRun {
  public:
   ScenarioRun(const Scenario& scenario, const ScenarioOptions& options)
       : scenario_(scenario),
@@ -31,7 +30,6 @@ class ScenarioRun : private SimRuntimeHooks {
         world_(scenario.cluster, scenario.faults,
                SimWorldOptions{scenario.bytes_scale, scenario.carries_bytes, options.keeps_trace, options.reuses_epochs,
                                options.seed, TimePoint::from_ns(0) + scenario.origin}) {
-    world_.set_hooks(this);
     world_.set_killer([this](SimNode& node) { kill(node, Fate::kLost, Duration()); });
     world_.set_fault_action([this](const FaultSpec& fault) { happen(fault); });
   }
@@ -39,10 +37,6 @@ class ScenarioRun : private SimRuntimeHooks {
   Result<RunReport> run();
 
  private:
-  // SimRuntimeHooks
-  void activating(SimNode& node, SimMember& member) override;
-  void released(SimNode&, SimMember& member) override;
-
   Status make_works();
   void start_work(size_t number);
   void work_ended(size_t number);
@@ -143,23 +137,6 @@ bool ScenarioRun::all_over() const {
   return std::all_of(works_.begin(), works_.end(), [](const auto& each) { return each->is_over(); });
 }
 
-void ScenarioRun::activating(SimNode&, SimMember& member) {
-  std::optional<bool> once;
-  for (const auto& each : works_)
-    if (member.name.starts_with(each->spec().name + "/") && each->has_member(member)) once = each->copies_once(member);
-  const std::string wrong = world_.memory().take_content(member, once);
-  world_.checks().check(Invariant::kI1, world_.now(),
-                        wrong.empty() ? "" : fmt::format("'{}' is activated: {}", member.name, wrong));
-}
-
-void ScenarioRun::released(SimNode&, SimMember& member) {
-  const uint64_t copies = world_.copies_of(member);
-  world_.checks().check(
-      Invariant::kI3, world_.now(),
-      copies == 0 ? ""
-                  : fmt::format("the pages of '{}' are given back while {} copies are under way", member.name, copies));
-}
-
 // ---- faults
 
 void ScenarioRun::set_links(const std::vector<uint32_t>& links, bool on) {
@@ -189,11 +166,8 @@ void ScenarioRun::crash_peers(const std::string& pattern, const FaultSpec& fault
 
 void ScenarioRun::machine_off(const std::string& name, const FaultSpec& fault) {
   const std::vector<uint32_t> links = world_.links().named(name);
-  const auto number = static_cast<uint32_t>(std::strtoul(name.c_str() + 1, nullptr, 10));
+  const std::optional<uint32_t> number = world_.links().machine(name);
   set_links(links, false);
-  for (const auto& each : works_)
-    for (SimMember* member : each->members())
-      if (member->place.machine == number) member->is_lost = true;
   std::vector<SimNode*> nodes;
   for (const auto& [peer, node] : world_.nodes())
     if (node->place().machine == number) nodes.push_back(node.get());
@@ -204,8 +178,7 @@ void ScenarioRun::machine_off(const std::string& name, const FaultSpec& fault) {
   for (SimStore* store : stores) store->crash(true);
   undo_later(fault, [this, links, stores] {
     set_links(links, true);
-    for (SimStore* store : stores)
-      if (store->core() == nullptr) world_.checks().check(Invariant::kI2, world_.now(), store->open().message());
+    for (SimStore* store : stores) store->reopen();
   });
 }
 
@@ -230,7 +203,7 @@ void ScenarioRun::happen(const FaultSpec& fault) {
           for (const uint32_t link : links) world_.engine().set_link_factor(link, to);
           if (!is_straggler) return;
           for (const auto& [peer, node] : world_.nodes())
-            if (fmt::format("h{}", node->place().machine) == target) node->set_slowness(1 / to);
+            if (world_.links().machine(target) == node->place().machine) node->set_slowness(1 / to);
         };
         set(factor);
         undo_later(fault, [set] { set(1); });
@@ -252,9 +225,7 @@ void ScenarioRun::happen(const FaultSpec& fault) {
           break;
         }
         store->crash(loses);
-        world_.engine().after(down, [this, store] {
-          if (store->core() == nullptr) world_.checks().check(Invariant::kI2, world_.now(), store->open().message());
-        });
+        world_.engine().after(down, [store] { store->reopen(); });
         break;
       }
       case FaultKind::kCorruptChunk: world_.find_store(target)->disk().corrupt_chunk(fault.count - 1); break;
@@ -291,7 +262,7 @@ void ScenarioRun::heal() {
   }
   for (const auto& [name, store] : world_.stores()) {
     store->disarm();
-    if (store->core() == nullptr) world_.checks().check(Invariant::kI2, world_.now(), store->open().message());
+    store->reopen();
   }
 }
 
@@ -384,15 +355,14 @@ void ScenarioRun::tell_verdicts(RunReport& report) const {
 RunReport ScenarioRun::report(const std::vector<std::string>& stuck) {
   for (const std::string& name : stuck)
     world_.checks().check(Invariant::kI6, world_.now(), fmt::format("'{}' waits for ever", name));
-  const LinkUse use(world_.links(), world_.flows());
-  check_links(world_.engine().carried_bytes(), world_.links(),
-              world_.now() - (TimePoint::from_ns(0) + scenario_.origin), world_.now(), world_.checks());
+  check_links(world_.engine().carried_bytes(), world_.links(), world_.now() - world_.options().origin, world_.now(),
+              world_.checks());
   RunReport report;
   report.scenario = scenario_.name;
   report.shows = scenario_.shows;
   report.cluster = scenario_.cluster.name;
   report.seed = options_.seed;
-  report.origin = TimePoint::from_ns(0) + scenario_.origin;
+  report.origin = world_.options().origin;
   TimePoint last = report.origin;
   for (const auto& each : works_) {
     report.works.push_back(each->result());
@@ -418,7 +388,7 @@ RunReport ScenarioRun::report(const std::vector<std::string>& stuck) {
   for (const std::string& each : violated) report.actual += fmt::format(", {} violated", each);
   for (const std::string& each : scenario_.expected_violations) report.expected += fmt::format(", {} violated", each);
   report.unmet = world_.desk().unmet();
-  report.links = use.counters(report.origin, last);
+  report.links = link_counters(world_.links(), world_.flows(), report.origin, last);
   report.trace = world_.trace().trace();
   add_interface_rows(world_.links(), world_.flows(), report.trace);
   return report;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace crossdock {
 
@@ -10,47 +11,29 @@ class SimDisk::Records : public RecordTable {
  public:
   explicit Records(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  Result<std::optional<std::string>> get(const std::string& key) const override {
-    const auto found = state_->records.find(key);
-    if (found == state_->records.end()) return std::optional<std::string>();
-    return std::optional<std::string>(found->second);
-  }
+  Result<std::optional<std::string>> get(const std::string& key) const override { return state_->records.get(key); }
   Status write(std::span<const RecordChange> changes, bool durable) override {
     for (const RecordChange& change : changes) {
-      const auto found = state_->records.find(change.key);
-      state_->unsynced.emplace_back(
-          change.key, found == state_->records.end() ? std::nullopt : std::optional<std::string>(found->second));
-      set(change.key, change.value);
+      TRY(std::optional<std::string> before, state_->records.get(change.key));
+      state_->unsynced.push_back(RecordChange{change.key, std::move(before)});
     }
+    TRY_STATUS(state_->records.write(changes, durable));
     if (durable) state_->unsynced.clear();  // a log is made durable up to a point
     return Status();
   }
   Status scan(const std::string& prefix,
               const std::function<bool(std::string_view, std::string_view)>& visit) const override {
-    for (auto record = state_->records.lower_bound(prefix);
-         record != state_->records.end() && record->first.starts_with(prefix); ++record)
-      if (!visit(record->first, record->second)) break;
-    return Status();
+    return state_->records.scan(prefix, visit);
   }
 
  private:
-  void set(const std::string& key, const std::optional<std::string>& value) {
-    if (value)
-      state_->records[key] = *value;
-    else
-      state_->records.erase(key);
-  }
   std::shared_ptr<State> state_;
 };
 
 void SimDisk::lose_unsynced() {
-  for (auto change = state_->unsynced.rbegin(); change != state_->unsynced.rend(); ++change) {
-    if (change->second)
-      state_->records[change->first] = *change->second;
-    else
-      state_->records.erase(change->first);
-  }
-  state_->unsynced.clear();
+  std::reverse(state_->unsynced.begin(), state_->unsynced.end());
+  const Status written = state_->records.write(std::exchange(state_->unsynced, {}), true);
+  CHECK(written.ok());  // it is memory
 }
 
 class SimDisk::Writer : public SegmentWriter {

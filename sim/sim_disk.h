@@ -38,9 +38,8 @@ class SimDisk {
 
  private:
   struct State {
-    std::map<std::string, std::string> records;
-    // The values that durable ones had before they were changed, the last change last.
-    std::vector<std::pair<std::string, std::optional<std::string>>> unsynced;
+    HeapRecordTable records;
+    std::vector<RecordChange> unsynced;  // the values before each change, the last change last
     HeapChunkTable chunks;
     std::map<uint64_t, uint64_t> segment_bytes;
     uint64_t capacity_bytes = UINT64_MAX;

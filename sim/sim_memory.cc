@@ -188,7 +188,6 @@ void SimMemory::check_store_write(const StepSpan& steps) {
 }
 
 void SimMemory::overwrite(SimMember& member) {
-  member.was_overwritten = true;
   member.shadow->overwrite_all(member.content + kForeignContent);
   if (member.memory)
     write_synthetic(*member.binding, **member.schema, member.content + kForeignContent, *member.memory);

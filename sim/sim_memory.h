@@ -42,8 +42,6 @@ struct SimMember {
   bool is_active = false;
   TimePoint active_since;
   bool is_released = false;
-  bool is_lost = false;          // its machine is gone
-  bool was_overwritten = false;  // the framework gave its pages to somebody else meanwhile
 };
 
 class SimMemory {

@@ -1,7 +1,6 @@
 #include "sim/sim_messenger.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "sim/sim_world.h"
@@ -13,29 +12,18 @@ constexpr size_t kInboxMax = 4096;  // what comes beyond is lost
 
 }  // namespace
 
-std::string_view message_name(const Message& message) {
-  constexpr std::array<std::string_view, 7> kNames = {"export", "job",      "receipt", "failure",
-                                                      "ready",  "decision", "done"};
-  static_assert(std::variant_size_v<decltype(message.body)> == kNames.size());
-  return kNames[message.body.index()];
-}
-
 Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message) {
   SimWorld& world = node_.world();
-  std::vector<const FaultSpec*> faults;
-  const std::string name = "send " + std::string(message_name(message));
-  TRY_STATUS(node_.accept(op, name, false, faults));
+  TRY(const MetFaults faults, node_.accept(op, "send " + std::string(message.kind()), false));
   const TimePoint sent = node_.next_start(world.cluster().costs.message_us);
   Completion completion;
-  size_t copies = 1;
-  Duration delay;
-  for (const FaultSpec* fault : faults) {
-    if (fault->kind == FaultKind::kMessageLost || fault->kind == FaultKind::kFailed) copies = 0;
-    if (fault->kind == FaultKind::kFailed) completion.status = Status(Code::kUnavailable, "made to fail");
-    if (fault->kind == FaultKind::kReplyLost) completion.status = Status(Code::kOutcomeUnknown, "made to fail");
-    if (fault->kind == FaultKind::kMessageDoubled && copies > 0) copies = 2;
-    if (fault->kind == FaultKind::kMessageDelayed) delay = fault->delay;
-  }
+  if (faults.has(FaultKind::kFailed))
+    completion.status = Status(Code::kUnavailable, "made to fail");
+  else if (faults.has(FaultKind::kReplyLost))
+    completion.status = Status(Code::kOutcomeUnknown, "made to fail");
+  const bool is_lost = faults.has(FaultKind::kMessageLost) || faults.has(FaultKind::kFailed);
+  const size_t copies = is_lost ? 0 : faults.has(FaultKind::kMessageDoubled) ? 2 : 1;
+  const Duration delay = faults.delay(FaultKind::kMessageDelayed);
   node_.complete_after(sent - world.now(), op, std::move(completion));
   world.note_message(to, message);
   const SimNode* const receiver = world.find(to);
@@ -54,8 +42,7 @@ Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message
 }
 
 Status SimMessenger::post_recv(OpId op) {
-  std::vector<const FaultSpec*> faults;
-  TRY_STATUS(node_.accept(op, "receive", false, faults));
+  TRY_STATUS(node_.accept(op, "receive", false).status());
   if (inbox_.empty()) {
     receives_.push_back(op);
     return Status();

@@ -8,9 +8,6 @@
 
 namespace crossdock {
 
-// "receipt", "job", ...: what a message is about.
-std::string_view message_name(const Message& message);
-
 class SimMessenger : public Messenger {
  public:
   explicit SimMessenger(SimNode& node) : node_(node) {}

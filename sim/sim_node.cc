@@ -66,10 +66,9 @@ size_t SimNode::wait(std::span<Completion> out, TimePoint deadline) {
   return count;
 }
 
-Status SimNode::accept(OpId op, const std::string& name, bool takes_slot, std::vector<const FaultSpec*>& faults) {
-  faults = world_.desk().meet(peer_.text(), "post " + name, now());
-  for (const FaultSpec* fault : faults) {
-    if (fault->kind != FaultKind::kRefused) continue;
+Result<MetFaults> SimNode::accept(OpId op, const std::string& name, bool takes_slot) {
+  MetFaults faults = world_.desk().meet(peer_.text(), "post " + name, now());
+  if (faults.has(FaultKind::kRefused)) {
     world_.trace().instant(world_.world_track(), fmt::format("{} of {} refused", name, peer_.text()), "fault", now());
     return Status(Code::kResourceExhausted, "refused");
   }
@@ -79,11 +78,11 @@ Status SimNode::accept(OpId op, const std::string& name, bool takes_slot, std::v
   world_.checks().check(Invariant::kI6, now(),
                         is_new ? "" : fmt::format("'{}' posts operation {} twice", peer_.text(), op.value()));
   if (takes_slot) ++slots_in_use_;
-  for (const FaultSpec* fault : faults)
+  for (const FaultSpec* fault : faults.all())
     world_.trace().instant(world_.world_track(),
                            fmt::format("{} {} of {}", fault_kind_name(fault->kind), name, peer_.text()), "fault",
                            now());
-  return Status();
+  return faults;
 }
 
 void SimNode::complete(OpId op, Completion completion) {

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "executor/ports.h"
 #include "sim/engine.h"
+#include "sim/fault_desk.h"
 #include "sim/scenario.h"
 
 namespace crossdock {
@@ -55,14 +56,13 @@ class SimNode : public CompletionQueue {
   const Place& place() const { return place_; }
   uint32_t track() const { return track_; }
 
-  // Takes an operation: it is under way from now on. kResourceExhausted when a fault says so, or, where it takes one of
-  // the queue's slots, when there is none. `faults`: those that meet it.
-  Status accept(OpId op, const std::string& name, bool takes_slot, std::vector<const FaultSpec*>& faults);
+  // Takes an operation: it is under way from now on. Gives the faults that meet it. kResourceExhausted when one of them
+  // says so, or, where it takes one of the queue's slots, when there is none.
+  Result<MetFaults> accept(OpId op, const std::string& name, bool takes_slot);
   void complete(OpId op, Completion completion);
   // Completes it after a while, unless the node is dead by then.
   void complete_after(Duration delay, OpId op, Completion completion);
   void wake();  // its protocol looks again
-  bool is_under_way(OpId op) const { return under_way_.contains(op); }
   // When the next operation may start, since they are posted one after another.
   TimePoint next_start(double cost_us);
   // Operations that have not completed, without receives.

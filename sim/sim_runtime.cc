@@ -15,15 +15,10 @@ constexpr double kCallUs = 5;  // of a call into the framework that registers no
 
 Status SimRuntime::post(OpId op, const char* name, const ParticipantId& participant, double cost_us, const Call& call) {
   SimWorld& world = node_.world();
-  std::vector<const FaultSpec*> faults;
-  TRY_STATUS(node_.accept(op, name, false, faults));
-  Duration extra;
-  bool fails = false;
-  for (const FaultSpec* fault : faults) {
-    fails |= fault->kind == FaultKind::kFailed;
-    if (fault->kind == FaultKind::kSlowOperation) extra = fault->delay;
-  }
-  world.engine().at(node_.next_start(cost_us) + extra, [this, op, name, participant, fails, call] {
+  TRY(const MetFaults faults, node_.accept(op, name, false));
+  const TimePoint done = node_.next_start(cost_us) + faults.delay(FaultKind::kSlowOperation);
+  const bool fails = faults.has(FaultKind::kFailed);
+  world.engine().at(done, [this, op, name, participant, fails, call] {
     if (node_.is_dead()) return;
     const auto found = members_.find(participant);
     if (fails) {
@@ -71,7 +66,7 @@ Status SimRuntime::post_activate(OpId op, const ParticipantId& participant) {
   return post(op, "activate", participant, kCallUs, [this](SimMember& member) {
     if (member.is_active) return Completion();
     if (!member.is_held) return completion_of(Status(Code::kConflict, "is not reserved"));
-    if (SimRuntimeHooks* const hooks = node_.world().hooks()) hooks->activating(node_, member);
+    if (hooks_ != nullptr) hooks_->activating(member);
     ++member.activations;
     member.is_held = false;
     member.is_active = true;
@@ -86,7 +81,7 @@ Status SimRuntime::post_release(OpId op, const ParticipantId& participant) {
     ++member.releases;
     member.is_held = false;
     member.is_released = true;
-    if (SimRuntimeHooks* const hooks = node_.world().hooks()) hooks->released(node_, member);
+    if (hooks_ != nullptr) hooks_->released(member);
     return Completion();
   });
 }

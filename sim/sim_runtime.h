@@ -10,18 +10,19 @@
 
 namespace crossdock {
 
-// What looks on when a protocol calls the runtime.
+// Looks on when a protocol calls the runtime.
 class SimRuntimeHooks {
  public:
   virtual ~SimRuntimeHooks() = default;
-  virtual void activating(SimNode& node, SimMember& member) = 0;  // before it is
-  virtual void released(SimNode& node, SimMember& member) = 0;
+  virtual void activating(SimMember& member) = 0;  // before it is
+  virtual void released(SimMember& member) = 0;
 };
 
 class SimRuntime : public Runtime {
  public:
   explicit SimRuntime(SimNode& node) : node_(node) {}
 
+  void set_hooks(SimRuntimeHooks& hooks) { hooks_ = &hooks; }
   void add(SimMember& member) { members_[(*member.binding)->participant] = &member; }
 
   Status post_pin(OpId op, const ParticipantId& participant) override;
@@ -36,6 +37,7 @@ class SimRuntime : public Runtime {
   Status hold(OpId op, const char* name, const ParticipantId& participant);
 
   SimNode& node_;
+  SimRuntimeHooks* hooks_ = nullptr;
   std::map<ParticipantId, SimMember*> members_;
 };
 

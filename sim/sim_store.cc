@@ -43,6 +43,10 @@ Status SimStore::open() {
   return Status();
 }
 
+void SimStore::reopen() {
+  if (core_ == nullptr) world_.checks().check(Invariant::kI2, world_.now(), open().message());
+}
+
 void SimStore::crash(bool loses_unsynced) {
   core_ = nullptr;
   ++life_;
@@ -62,10 +66,7 @@ std::optional<Completion> SimStore::run(const std::function<Completion(StoreCore
     world_.trace().instant(world_.world_track(), fmt::format("store {} dies at {}", name(), armed.point), "fault",
                            world_.now());
     crash(armed.loses_unsynced);
-    world_.engine().after(armed.down, [this] {
-      const Status opened = open();
-      world_.checks().check(Invariant::kI2, world_.now(), opened.ok() ? "" : "the store does not open again");
-    });
+    world_.engine().after(armed.down, [this] { reopen(); });
     return std::nullopt;
   }
 }
@@ -77,38 +78,29 @@ struct SimStorePort::Call {
   size_t next_flow = 0;
   std::function<Completion(StoreCore&)> run;
   uint64_t life = 0;
-  bool loses_reply = false;
-  bool fails = false;
-  bool is_short = false;
-  bool is_flipped = false;
+  MetFaults faults;
 };
 
 Status SimStorePort::post(OpId op, const char* name, bool is_data, std::vector<Flow> flows,
                           std::function<Completion(StoreCore&)> run) {
   SimWorld& world = node_.world();
-  std::vector<const FaultSpec*> faults;
-  TRY_STATUS(node_.accept(op, name, is_data, faults));
+  TRY(const MetFaults faults, node_.accept(op, name, is_data));
   auto call = std::make_shared<Call>();
   call->op = op;
   call->is_data = is_data;
   call->flows = std::move(flows);
   call->run = std::move(run);
-  Duration extra;
-  for (const FaultSpec* fault : faults) {
-    call->loses_reply |= fault->kind == FaultKind::kReplyLost || fault->kind == FaultKind::kTornWrite;
-    call->fails |= fault->kind == FaultKind::kFailed;
-    call->is_short |= fault->kind == FaultKind::kShortRead;
-    call->is_flipped |= fault->kind == FaultKind::kBitFlip;
-    if (fault->kind == FaultKind::kSlowOperation) extra = fault->delay;
-  }
+  call->faults = faults;
   const TimePoint sent = node_.next_start(world.cluster().costs.post_us);
-  world.engine().at(sent + extra + world.latency(node_.place(), store_.place()), [this, call] { request(call); });
+  world.engine().at(sent + faults.delay(FaultKind::kSlowOperation) + world.latency(node_.place(), store_.place()),
+                    [this, call] { request(call); });
   return Status();
 }
 
 void SimStorePort::request(const CallPointer& call) {
   SimWorld& world = node_.world();
-  if (call->fails) return node_.complete(call->op, completion_of(Status(Code::kUnavailable, "made to fail")));
+  if (call->faults.has(FaultKind::kFailed))
+    return node_.complete(call->op, completion_of(Status(Code::kUnavailable, "made to fail")));
   if (store_.core() == nullptr || !world.is_reachable(node_.place(), store_.place())) return lost(call);
   call->life = store_.life();
   next_flow(call);
@@ -129,10 +121,11 @@ void SimStorePort::next_flow(const CallPointer& call) {
 void SimStorePort::arrived(const CallPointer& call) {
   SimWorld& world = node_.world();
   if (store_.life() != call->life) return lost(call);
-  if (call->is_short) store_.disk().shorten_next_read();
-  if (call->is_flipped) store_.disk().flip_next_read();
+  if (call->faults.has(FaultKind::kShortRead)) store_.disk().shorten_next_read();
+  if (call->faults.has(FaultKind::kBitFlip)) store_.disk().flip_next_read();
   std::optional<Completion> completion = store_.run(call->run);
-  if (!completion || call->loses_reply) return lost(call);
+  const bool loses_reply = call->faults.has(FaultKind::kReplyLost) || call->faults.has(FaultKind::kTornWrite);
+  if (!completion || loses_reply) return lost(call);
   // Small answers take the latency of the way back; bulk data is there already.
   const Duration way = call->is_data ? Duration() : world.latency(store_.place(), node_.place());
   world.engine().after(way, [this, call, completion = std::move(*completion)] { answer(call, completion); });

@@ -29,6 +29,8 @@ class SimStore {
   uint64_t life() const { return life_; }
 
   Status open();
+  // The same where it is down; that it does not open is a violation.
+  void reopen();
   // Its clock is ahead of everybody else's by so much more.
   void advance_clock(Duration by) { clock_ahead_ = clock_ahead_ + by; }
   void crash(bool loses_unsynced);

@@ -11,12 +11,6 @@
 namespace crossdock {
 namespace {
 
-const FaultSpec* find_fault(const std::vector<const FaultSpec*>& faults, FaultKind kind) {
-  for (const FaultSpec* fault : faults)
-    if (fault->kind == kind) return fault;
-  return nullptr;
-}
-
 Duration us(double value) { return Duration::from_ns(static_cast<int64_t>(value * 1e3)); }
 
 const RegionKey& source_key(const StepSpan& steps) {
@@ -30,13 +24,12 @@ const RegionKey& target_key(const StepSpan& steps) {
 
 Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
   SimWorld& world = node_.world();
-  std::vector<const FaultSpec*> faults;
-  TRY_STATUS(node_.accept(op, "copy", true, faults));
+  TRY(const MetFaults faults, node_.accept(op, "copy", true));
   uint64_t ranges = 0;
   for (const CopyStep& step : steps.steps()) ranges += step.range_count();
   const CostSpec& costs = world.cluster().costs;
   const TimePoint start = node_.next_start(costs.post_us + static_cast<double>(ranges) * costs.descriptor_ns / 1e3);
-  if (find_fault(faults, FaultKind::kFailed) != nullptr) {
+  if (faults.has(FaultKind::kFailed)) {
     ++failed_copy_count_;
     node_.complete_after(start - world.now(), op, completion_of(Status(Code::kUnavailable, "made to fail")));
     return Status();
@@ -47,10 +40,9 @@ Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
   copy->bytes = steps.total_bytes();
   for (const FaultKind kind :
        {FaultKind::kTornWrite, FaultKind::kLateWrite, FaultKind::kBitFlip, FaultKind::kReplyLost})
-    if (const FaultSpec* fault = find_fault(faults, kind)) copy->fault = fault;
+    if (const FaultSpec* fault = faults.find(kind)) copy->fault = fault;
   copies_[op] = copy;
-  const FaultSpec* slow = find_fault(faults, FaultKind::kSlowOperation);
-  world.engine().at(start + (slow == nullptr ? Duration() : slow->delay), [this, copy] { begin(copy); });
+  world.engine().at(start + faults.delay(FaultKind::kSlowOperation), [this, copy] { begin(copy); });
   return Status();
 }
 
@@ -151,14 +143,13 @@ void SimTransport::poster_died(Fate fate, Duration delay) {
 
 Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) {
   SimWorld& world = node_.world();
-  std::vector<const FaultSpec*> faults;
-  TRY_STATUS(node_.accept(op, "checksum", true, faults));
+  TRY(const MetFaults faults, node_.accept(op, "checksum", true));
   // At the speed at which the device reads its memory.
   const MachineSpec& machine = world.cluster().machine;
   const double rate = node_.place().kind == PlaceKind::kGpu ? machine.hbm_gbyte_per_s : machine.dram_gbyte_per_s;
   const double read_us = static_cast<double>(world.wire_bytes(steps.total_bytes())) / (rate * 1e3);
   const TimePoint done = node_.next_start(world.cluster().costs.post_us) + us(read_us);
-  const bool fails = find_fault(faults, FaultKind::kFailed) != nullptr;
+  const bool fails = faults.has(FaultKind::kFailed);
   world.engine().at(done, [this, op, steps, end, fails] {
     if (fails) return node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail")));
     const Result<uint32_t> sum = node_.world().memory().checksum(steps, end);
@@ -170,15 +161,14 @@ Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) 
 
 Status SimTransport::post_revoke(OpId op, const RegionKey& key) {
   SimWorld& world = node_.world();
-  std::vector<const FaultSpec*> faults;
-  TRY_STATUS(node_.accept(op, "revoke", false, faults));
+  TRY(const MetFaults faults, node_.accept(op, "revoke", false));
   const TimePoint start = node_.next_start(world.cluster().costs.post_us);
-  if (find_fault(faults, FaultKind::kFailed) != nullptr) {
+  if (faults.has(FaultKind::kFailed)) {
     world.engine().at(start,
                       [this, op] { node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail"))); });
     return Status();
   }
-  const bool reply_lost = find_fault(faults, FaultKind::kReplyLost) != nullptr;
+  const bool reply_lost = faults.has(FaultKind::kReplyLost);
   world.engine().at(start, [this, op, key, reply_lost] {
     SimWorld& inside = node_.world();
     inside.revoke(key, [this, op, reply_lost](Status status) {

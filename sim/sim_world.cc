@@ -111,12 +111,9 @@ void SimWorld::interrupt_reads(SimMember& member, std::function<void()> then) {
 
 void SimWorld::stop_copies(const std::function<bool(const StepSpan&)>& concerns, bool pauses, StoppedCopies done) {
   std::vector<std::pair<SimTransport*, SimTransport::CopyPointer>> concerned;
-  const auto collect = [&](SimNode& node) {
-    for (const auto& [op, copy] : node.transport().copies_)
-      if (copy->bytes > 0 && copy->is_flowing && concerns(copy->steps)) concerned.emplace_back(&node.transport(), copy);
-  };
-  for (const auto& [peer, node] : nodes_) collect(*node);
-  for (const auto& node : retired_) collect(*node);
+  for_each_flowing([&](SimTransport& transport, const SimTransport::CopyPointer& copy) {
+    if (concerns(copy->steps)) concerned.emplace_back(&transport, copy);
+  });
   if (concerned.empty()) return done({});
   const auto left = std::make_shared<size_t>(concerned.size());
   const auto all = std::make_shared<decltype(concerned)>(concerned);
@@ -129,7 +126,7 @@ void SimWorld::stop_copies(const std::function<bool(const StepSpan&)>& concerns,
 
 FlowId SimWorld::start_flow(const Place& from, const Place& to, uint64_t content_bytes,
                             std::function<void(const FlowResult&)> done) {
-  const uint64_t bytes = content_bytes * options_.bytes_scale;
+  const uint64_t bytes = wire_bytes(content_bytes);
   if (!options_.keeps_trace) return engine_.start(from, to, bytes, 0, std::move(done));
   const size_t number = flows_.size();
   flows_.push_back(FlowRecord{now(), TimePoint::never(), 0, links_.path(from, to)});
@@ -158,19 +155,14 @@ void SimWorld::storm(uint64_t count) {
 
 uint64_t SimWorld::copies_of(const SimMember& member) const {
   uint64_t count = 0;
-  const auto look = [&](SimNode& node) {
-    for (const auto& [op, copy] : node.transport().copies_) {
-      if (!copy->is_flowing) continue;
-      const CopyWork& work = copy->steps.work();
-      const CopyStep& first = copy->steps.steps().front();
-      const RegionKey& target = work.target_regions[first.target_region];
-      if (memory_.owner(work.source_regions[first.source_region]) == &member ||
-          (memory_.owner(target) == &member && memory_.usable(target).ok()))
-        ++count;
-    }
-  };
-  for (const auto& [peer, node] : nodes_) look(*node);
-  for (const auto& node : retired_) look(*node);
+  for_each_flowing([&](SimTransport&, const SimTransport::CopyPointer& copy) {
+    const CopyWork& work = copy->steps.work();
+    const CopyStep& first = copy->steps.steps().front();
+    const RegionKey& target = work.target_regions[first.target_region];
+    if (memory_.owner(work.source_regions[first.source_region]) == &member ||
+        (memory_.owner(target) == &member && memory_.usable(target).ok()))
+      ++count;
+  });
   return count;
 }
 

@@ -25,7 +25,6 @@
 
 namespace crossdock {
 
-class SimRuntimeHooks;
 class SimStore;
 
 struct SimWorldOptions {
@@ -63,8 +62,6 @@ class SimWorld {
   void stop_spinning(SimNode& node);
   // The node has died or ended, and another with its name may join.
   void retire(const PeerId& peer);
-  void set_hooks(SimRuntimeHooks* hooks) { hooks_ = hooks; }
-  SimRuntimeHooks* hooks() { return hooks_; }
 
   SimStore& add_store(const StoreSpec& spec);
   SimStore* find_store(const std::string& name);
@@ -110,6 +107,16 @@ class SimWorld {
 
  private:
   using StoppedCopies = std::function<void(const std::vector<std::pair<SimTransport*, SimTransport::CopyPointer>>&)>;
+  // Calls visit(transport, copy) for each copy of any node that is on its way.
+  template <class Visit>
+  void for_each_flowing(Visit visit) const {
+    const auto look = [&](SimNode& node) {
+      for (const auto& [op, copy] : node.transport().copies_)
+        if (copy->is_flowing) visit(node.transport(), copy);
+    };
+    for (const auto& [peer, node] : nodes_) look(*node);
+    for (const auto& node : retired_) look(*node);
+  }
   void stop_copies(const std::function<bool(const StepSpan&)>& concerns, bool pauses, StoppedCopies done);
 
   Cluster cluster_;
@@ -121,7 +128,6 @@ class SimWorld {
   FaultDesk desk_;
   Rng rng_;
   SimMemory memory_;
-  SimRuntimeHooks* hooks_ = nullptr;
   std::map<PeerId, std::unique_ptr<SimNode>> nodes_;
   std::vector<std::unique_ptr<SimNode>> retired_;
   std::map<std::string, std::unique_ptr<SimStore>> stores_;

@@ -5,10 +5,6 @@
 namespace crossdock {
 namespace {
 
-uint64_t count_of(const SideSpec& side) {
-  return side.parallel.dp * side.parallel.pp * side.parallel.tp * side.parallel.cp;
-}
-
 // Sends one flow after another: round r of source i goes to target (i + r) % count.
 class Sender : public Protocol {
  public:
@@ -19,7 +15,7 @@ class Sender : public Protocol {
   void advance(TimePoint, std::span<const Completion>, std::vector<Post>&) override {
     if (is_flowing_ || finished()) return;
     is_flowing_ = true;
-    const size_t target = (number_ + round_) % count_of(*spec_.target);
+    const size_t target = (number_ + round_) % spec_.target->parallel.participant_count();
     world_.start_flow(place_on(*spec_.source, world_.cluster(), number_),
                       place_on(*spec_.target, world_.cluster(), target), spec_.bytes, [this](const FlowResult& result) {
                         bytes_ += result.moved_bytes / world_.options().bytes_scale;
@@ -47,7 +43,7 @@ class Sender : public Protocol {
 
 Status TrafficRun::prepare() {
   result_.kind = "traffic";
-  for (size_t i = 0; i < count_of(*spec_.source); ++i) {
+  for (size_t i = 0; i < spec_.source->parallel.participant_count(); ++i) {
     auto sender = std::make_unique<Sender>(world_, spec_, i, is_stopped_, result_.bytes);
     Sender& started = *sender;
     senders_.push_back(std::move(sender));

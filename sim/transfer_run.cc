@@ -89,7 +89,6 @@ void TransferRun::restart(const std::string& peer_pattern) {
     const Role role = process.role;
     const size_t number = process.number;
     const uint64_t generation = process.generation + 1;
-    process.member->is_lost = true;
     world_.retire(peer);
     std::swap(side.members[number], again);
     earlier_members_.push_back(std::move(again));
@@ -158,8 +157,6 @@ uint64_t TransferRun::failed_copies() const {
   for (const Process& process : processes_) count += process.node->transport().failed_copy_count();
   return count;
 }
-
-std::optional<bool> TransferRun::copies_once(const SimMember&) const { return failed_copies() == 0; }
 
 void TransferRun::check_end() {
   Checks& checks = world_.checks();

@@ -17,7 +17,6 @@ class TransferRun : public WorkRun {
   void restart(const std::string& peer_pattern) override;
   void check_end() override;
   void traffic(std::vector<TrafficCell>& cells) const override;
-  std::optional<bool> copies_once(const SimMember& member) const override;
 
  private:
   struct Process {
@@ -29,6 +28,7 @@ class TransferRun : public WorkRun {
     SimMember* member;
   };
 
+  std::optional<bool> copies_once() const override { return failed_copies() == 0; }
   void took(const SimNode& node, const Message& message) override;
   void entered(const SimNode& node, const std::string& state) override;
   Status prepare() override;

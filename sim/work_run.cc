@@ -3,21 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
-
-#include "sim/sim_messenger.h"
-#include "sim/sim_runtime.h"
 
 namespace crossdock {
 namespace {
 
 std::string event_name(const Post& post) {
-  if (const auto* send = std::get_if<SendPost>(&post.call)) return fmt::format("send {}", message_name(send->message));
-  if (const auto* call = std::get_if<RuntimePost>(&post.call)) {
-    constexpr std::array<const char*, 5> kNames = {"pin", "reserve", "validate", "activate", "release"};
-    return kNames[static_cast<size_t>(call->call)];
-  }
+  if (const auto* send = std::get_if<SendPost>(&post.call)) return fmt::format("send {}", send->message.kind());
+  if (const auto* call = std::get_if<RuntimePost>(&post.call))
+    return std::string(kRuntimeCallNames[static_cast<size_t>(call->call)]);
   return std::string(post.name());
 }
 
@@ -102,6 +96,7 @@ Status WorkRun::make_side(Role role, std::unique_ptr<ScenarioSide>& side) {
 SimNode& WorkRun::launch(const PeerId& peer, const Place& place, Protocol& protocol,
                          const std::vector<SimMember*>& members, SimStore* store) {
   SimNode& node = world_.join(peer, place);
+  node.runtime().set_hooks(*this);
   for (SimMember* member : members) node.runtime().add(*member);
   if (store != nullptr) node.set_store(*store);
   running_.insert(&node);
@@ -148,9 +143,18 @@ std::vector<SimMember*> WorkRun::members() const {
   return all;
 }
 
-bool WorkRun::has_member(const SimMember& member) const {
-  const std::vector<SimMember*> all = members();
-  return std::find(all.begin(), all.end(), &member) != all.end();
+void WorkRun::activating(SimMember& member) {
+  const std::string wrong = world_.memory().take_content(member, copies_once());
+  world_.checks().check(Invariant::kI1, world_.now(),
+                        wrong.empty() ? "" : fmt::format("'{}' is activated: {}", member.name, wrong));
+}
+
+void WorkRun::released(SimMember& member) {
+  const uint64_t copies = world_.copies_of(member);
+  world_.checks().check(
+      Invariant::kI3, world_.now(),
+      copies == 0 ? ""
+                  : fmt::format("the pages of '{}' are given back while {} copies are under way", member.name, copies));
 }
 
 void WorkRun::check_node(const SimNode& node, const std::vector<OpId>& lost) {

@@ -13,16 +13,17 @@
 #include "executor/writer.h"
 #include "sim/run_report.h"
 #include "sim/scenario_side.h"
+#include "sim/sim_runtime.h"
 #include "sim/sim_world.h"
 
 namespace crossdock {
 
-class WorkRun {
+class WorkRun : private SimRuntimeHooks {
  public:
   WorkRun(SimWorld& world, const Scenario& scenario, const WorkSpec& spec,
           std::shared_ptr<const Valid<CacheSchema>> schema, uint64_t& next_epoch)
       : world_(world), scenario_(scenario), spec_(spec), schema_(std::move(schema)), next_epoch_(next_epoch) {}
-  virtual ~WorkRun() = default;
+  ~WorkRun() override = default;
 
   // kInvalidArgument when its documents do not fit together. `ended` is called once, when its last process has ended.
   Status start(std::function<void()> ended);
@@ -40,13 +41,7 @@ class WorkRun {
   // Of what it did, once it is over.
   virtual void check_end() = 0;
   virtual void traffic(std::vector<TrafficCell>& cells) const { (void)cells; }
-  // True when what lies in targets came by copies, and none was repeated.
-  virtual std::optional<bool> copies_once(const SimMember& member) const {
-    (void)member;
-    return std::nullopt;
-  }
   std::vector<SimMember*> members() const;
-  bool has_member(const SimMember& member) const;
 
  protected:
   virtual Status prepare() = 0;
@@ -58,6 +53,8 @@ class WorkRun {
   SimNode& launch(const PeerId& peer, const Place& place, Protocol& protocol, const std::vector<SimMember*>& members,
                   SimStore* store);
   Place coordinator_place() const { return Place{spec_.coordinator_machine, PlaceKind::kDram, 0}; }
+  // Whether no copy into its targets was repeated; empty: what lies in them did not come by copies.
+  virtual std::optional<bool> copies_once() const { return std::nullopt; }
   virtual void took(const SimNode& node, const Message& message) { (void)node, (void)message; }
   virtual void entered(const SimNode& node, const std::string& state) { (void)node, (void)state; }
   void check_node(const SimNode& node, const std::vector<OpId>& lost);
@@ -75,6 +72,9 @@ class WorkRun {
   WorkResult result_;
 
  private:
+  // SimRuntimeHooks
+  void activating(SimMember& member) override;
+  void released(SimMember& member) override;
   void process_ended();
 
   std::function<void()> ended_;

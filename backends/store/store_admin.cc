@@ -24,14 +24,16 @@ Status read_records(const RecordTable& records, std::string_view prefix, Take ta
   return status;
 }
 
+Status write_number(RecordTable& records, std::string_view key, uint64_t number) {
+  ByteWriter out;
+  out.u64(number);
+  const RecordChange change{std::string(key), std::move(out).take()};
+  return records.write(std::span(&change, 1), true);
+}
+
 Status check_format(RecordTable& records) {
   TRY(const std::optional<std::string> written, records.get(std::string(kFormatKey)));
-  if (!written) {
-    ByteWriter out;
-    out.u64(kStoreFormat);
-    const RecordChange change{std::string(kFormatKey), std::move(out).take()};
-    return records.write(std::span(&change, 1), true);
-  }
+  if (!written) return write_number(records, kFormatKey, kStoreFormat);
   ByteReader in(*written);
   const uint64_t format = in.u64();
   if (in.at_end() && format == kStoreFormat) return Status();
@@ -51,10 +53,7 @@ Result<uint64_t> first_lease_of_next_life(RecordTable& records) {
     if (!in.at_end() || life >= UINT32_MAX)
       return Status(Code::kDataLoss, fmt::format("the store's record '{}' is damaged", kLifeKey));
   }
-  ByteWriter out;
-  out.u64(life + 1);
-  const RecordChange change{std::string(kLifeKey), std::move(out).take()};
-  TRY_STATUS(records.write(std::span(&change, 1), true));
+  TRY_STATUS(write_number(records, kLifeKey, life + 1));
   return life << kLifeShift;
 }
 

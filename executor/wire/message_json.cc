@@ -6,10 +6,6 @@
 namespace crossdock {
 namespace {
 
-constexpr std::array<std::string_view, 7> kBodyKinds = {"export", "job",      "receipt", "failure",
-                                                        "ready",  "decision", "done"};
-static_assert(kBodyKinds.size() == std::variant_size_v<decltype(Message::body)>);
-
 void encode_role(JsonWriter& out, Role role) { out.key("role").string(enum_name(role, kRoleNames)); }
 
 // The fields of one kind; `kind` among them, at its place in the sorted order.
@@ -101,7 +97,7 @@ DoneBody decode_done(ObjectReader& in) {
 decltype(Message::body) decode_body(const JsonCursor& cursor, KnownDocuments& documents) {
   ObjectReader in(cursor);
   decltype(Message::body) body;
-  const std::string kind = in.choice("kind", std::vector<std::string_view>(kBodyKinds.begin(), kBodyKinds.end()));
+  const std::string kind = in.choice("kind", std::vector<std::string_view>(kMessageKinds.begin(), kMessageKinds.end()));
   if (kind == "export") body = decode_export(in, documents);
   if (kind == "job") body = JobBody{documents.find_job(in.digest("job"))};
   if (kind == "receipt") body = decode_receipt(in);
@@ -118,7 +114,7 @@ decltype(Message::body) decode_body(const JsonCursor& cursor, KnownDocuments& do
 void encode_message(JsonWriter& out, const Message& message, DocumentNamer& namer) {
   out.begin_object();
   out.key("body").begin_object();
-  encode_fields(out, message, kBodyKinds[message.body.index()], namer);
+  encode_fields(out, message, message.kind(), namer);
   out.end_object();
   out.key("identity");
   encode_identity(out, message.identity);

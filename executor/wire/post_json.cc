@@ -13,7 +13,6 @@ namespace crossdock {
 namespace {
 
 constexpr std::array<std::string_view, 2> kStepEndNames = {"source", "target"};
-constexpr std::array<std::string_view, 5> kRuntimeCallNames = {"pin", "reserve", "validate", "activate", "release"};
 constexpr std::array<std::string_view, 3> kCancelNames = {"transport", "store", "messenger"};
 
 void encode_region(JsonWriter& out, const RegionKey& key) {

@@ -83,6 +83,9 @@ TEST_F(CliSimulate, BadInputIsNamed) {
   changed["works"][0]["source"]["machine"] = 4;
   EXPECT_NE(refused(changed).find("work 'move' source: machine 4 of 4"), std::string::npos) << refused(changed);
   changed = scenario;
+  changed["works"][0]["source"]["parallel"] = "dp131072pp131072tp131072cp131072";
+  EXPECT_NE(refused(changed).find("at most 32768 can be simulated"), std::string::npos) << refused(changed);
+  changed = scenario;
   changed["works"][0]["souce"] = 1;
   EXPECT_NE(refused(changed).find("works[0]: field 'souce' is unknown"), std::string::npos) << refused(changed);
   changed = scenario;
@@ -94,6 +97,8 @@ TEST_F(CliSimulate, BadInputIsNamed) {
   changed = scenario;
   changed["faults"][0] = {{"kind", "link_off"}, {"target", "h9"}, {"at_us", 1}};
   EXPECT_NE(refused(changed).find("the cluster has nothing called 'h9'"), std::string::npos) << refused(changed);
+  changed["faults"][0] = {{"kind", "machine_off"}, {"target", "h0/nic0"}, {"at_us", 1}};
+  EXPECT_NE(refused(changed).find("the cluster has no machine called 'h0/nic0'"), std::string::npos);
   changed = scenario;
   changed["expected"]["move"] = "fine";
   EXPECT_NE(refused(changed).find("'fine' is not one of"), std::string::npos) << refused(changed);

@@ -83,9 +83,8 @@ class SimBackend : public Backend {
   std::shared_ptr<void> hold(const RegionKey&) override { return nullptr; }
   void complete(const PeerId& name, Completion completion) override {
     SimNode& node = *world_.find(name);
-    std::vector<const FaultSpec*> faults;
     const OpId op = completion.op;
-    EXPECT_EQ(node.accept(op, "completion", false, faults), Status());
+    EXPECT_EQ(node.accept(op, "completion", false).status(), Status());
     node.complete(op, std::move(completion));
   }
   void run_together(const std::vector<std::function<void()>>& bodies) override {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 
+#include "backends/local/local_transfer.h"
 #include "tests/sim/run_child.h"
 
 namespace crossdock::testing {
@@ -20,29 +20,18 @@ TEST(Campaign, FindsNoViolationAndEqualSeedsGiveEqualRuns) {
   std::map<std::string, uint64_t> kinds;
   std::string first_digest;
   run_many_isolated(
-      2 * kTrials, std::max(1u, std::thread::hardware_concurrency()), Duration::from_s(60),
-      [&](uint64_t i) {
-        const Result<RunReport> report =
-            run_scenario(draw_scenario(options, i / 2), ScenarioOptions{trial_seed(options, i / 2), false, false});
-        RunSummary summary;
-        if (report.ok())
-          summary = summary_of(report.value());
-        else
-          summary.error = report.status().message();
-        return to_json(summary);
-      },
+      2 * kTrials, static_cast<unsigned>(thread_count_or_all(0)), Duration::from_s(60),
+      [&](uint64_t i) { return play(draw_scenario(options, i / 2), ScenarioOptions{trial_seed(options, i / 2)}); },
       [&](uint64_t i, Result<std::string> said) {
         const std::string replay = "crossdock check --seed 20261130 --trials " + std::to_string(i / 2 + 1);
-        const std::optional<RunSummary> summary = said.ok() ? read_summary(said.value()) : std::nullopt;
-        EXPECT_TRUE(summary.has_value()) << (said.ok() ? "says nothing" : said.status().message()) << "\n" << replay;
-        if (!summary) return false;
-        EXPECT_EQ(violations_of(*summary), "") << replay;
+        const RunSummary summary = summary_of_play("trial " + std::to_string(i / 2), trial_seed(options, i / 2), said);
+        EXPECT_EQ(violations_of(summary), "") << replay;
         if (i % 2 == 0) {
-          first_digest = summary->digest;
+          first_digest = summary.digest;
           return true;
         }
-        EXPECT_EQ(summary->digest, first_digest) << "I7: " << replay;
-        for (const std::string& verdict : summary->verdicts) {
+        EXPECT_EQ(summary.digest, first_digest) << "I7: " << replay;
+        for (const std::string& verdict : summary.verdicts) {
           ++outcomes[verdict];
           ++kinds[verdict.substr(0, verdict.find(' '))];
         }
@@ -65,8 +54,7 @@ TEST(Campaign, DrawsTheSameScenarioFromTheSameSeed) {
     const std::string text = write_scenario(draw_scenario(options, trial));
     EXPECT_EQ(text, write_scenario(draw_scenario(options, trial)));
     Faults faults("scenario");
-    const std::optional<Scenario> read = read_scenario(
-        text, [](const std::string&) { return std::nullopt; }, "scenario", faults);
+    const std::optional<Scenario> read = read_scenario(text, no_cluster, "scenario", faults);
     ASSERT_TRUE(read.has_value()) << faults.to_status().message();
     EXPECT_EQ(write_scenario(*read), text);
   }

@@ -88,7 +88,7 @@ std::vector<Case> cases() {
 
 RunSummary play_broken(const Case& each, const Scenario& scenario, uint64_t seed) {
   ScenarioOptions options{seed, false, !each.canary.has_value()};
-  return play(scenario, options, [&] { broken_rule = each.canary; });
+  return play_alone(scenario, options, [&] { broken_rule = each.canary; });
 }
 
 class CanaryTest : public ::testing::TestWithParam<Case> {};
@@ -96,7 +96,7 @@ class CanaryTest : public ::testing::TestWithParam<Case> {};
 TEST_P(CanaryTest, IsCaughtInItsScenario) {
   const Case& each = GetParam();
   const Scenario scenario = scenario_of(each.scenario);
-  const RunSummary right = play(scenario, 1);
+  const RunSummary right = play_alone(scenario, 1);
   EXPECT_EQ(violations_of(right), "") << "without the broken rule";
   const RunSummary broken = play_broken(each, scenario, 1);
   EXPECT_EQ(broken.error, "");
@@ -148,8 +148,7 @@ TEST(Shrink, KeepsWhatTheFailureNeeds) {
   EXPECT_EQ(small.works.size(), 1u);
   EXPECT_LE(small.works[0].tokens, whole.works[0].tokens);
   Faults faults("scenario");
-  const std::optional<Scenario> again = read_scenario(
-      write_scenario(small), [](const std::string&) { return std::nullopt; }, "scenario", faults);
+  const std::optional<Scenario> again = read_scenario(write_scenario(small), no_cluster, "scenario", faults);
   ASSERT_TRUE(again.has_value()) << faults.to_status().message();
   EXPECT_EQ(failure_kind(play_broken(no_fence, *again, seed)), kind);
 }

@@ -42,7 +42,7 @@ Scenario pairs(uint64_t seed, uint64_t pair_count) {
 }
 
 std::map<std::string, uint64_t> times_of(const Scenario& scenario) {
-  const RunSummary summary = play(scenario, 1);
+  const RunSummary summary = play_alone(scenario, 1);
   EXPECT_EQ(violations_of(summary), "");
   std::map<std::string, uint64_t> times;
   for (size_t i = 0; i < scenario.works.size(); ++i) times[scenario.works[i].name] = summary.done_ns.at(i);

@@ -25,21 +25,17 @@ void NaiveMemory::overwrite_all(ContentId content) {
 }
 
 void NaiveMemory::add(const RuntimeBinding& binding, const CacheSchema& schema, const View& view, ContentId initial) {
-  for (uint64_t layer = view.layers.begin(); layer < view.layers.end(); ++layer) {
-    const Component& component = *schema.find_group(layer)->find(view.component);
-    for (uint64_t token = view.tokens.begin(); token < view.tokens.end(); ++token)
-      for (uint64_t head = view.heads.begin(); head < view.heads.end(); ++head)
-        for (uint64_t dim = view.dims.begin(); dim < view.dims.end(); ++dim) {
-          const auto address = naive_address(view, binding.page_tables, component, layer, token, head, dim);
-          for (uint64_t i = 0; address && i < component.item_bytes; ++i) {
-            ByteTag& tag = regions.at(view.region).at(*address + i);
-            if (tag.name) continue;  // another token of the same row
-            const uint64_t row = token / component.tokens_per_row.value_or(1);
-            tag = ByteTag{CellName{view.component.text(), layer, head, row, dim * component.item_bytes + i}, token,
-                          component.is_state(), initial, 0};
-          }
+  for_each_element(
+      view, binding.page_tables, schema,
+      [&](const Component& component, uint64_t layer, uint64_t token, uint64_t head, uint64_t dim, uint64_t address) {
+        for (uint64_t i = 0; i < component.item_bytes; ++i) {
+          ByteTag& tag = regions.at(view.region).at(address + i);
+          if (tag.name) continue;  // another token of the same row
+          const uint64_t row = token / component.tokens_per_row.value_or(1);
+          tag = ByteTag{CellName{view.component.text(), layer, head, row, dim * component.item_bytes + i}, token,
+                        component.is_state(), initial, 0};
         }
-  }
+      });
 }
 
 std::vector<NaiveBytes> bytes_of(const CopyWork& work, const CopyStep& step, NaiveMemory& source, NaiveMemory& target) {

@@ -77,7 +77,8 @@ TEST(ReportHtml, TheDataSaysWhatTheReportSays) {
   EXPECT_EQ(data.at("violations")[0], json::parse(R"({"event":48113,"invariant":"I3","time":20417331,"what":
       "copy 31 from p0-t1 wrote [8388608,12582912) of region 4 of d0-t3, 104 us after d0-t3 let go of it"})"));
   EXPECT_EQ(data.at("works")[5].at("end"), nullptr);
-  EXPECT_EQ(data.at("works")[0], json::parse(R"({"begin":1000000,"bytes":251658240,"cause":"","done":40600000,"end":40600000,
+  EXPECT_EQ(data.at("works")[0],
+            json::parse(R"({"begin":1000000,"bytes":251658240,"cause":"","done":40600000,"end":40600000,
       "kind":"transfer","name":"transfer d0-t0","verdict":"activated"})"));
   EXPECT_EQ(data.at("events").size(), violated_report().trace.events.size());
 }

@@ -6,36 +6,28 @@
 #include <string>
 
 #include "sim/isolated.h"
-#include "sim/run_summary.h"
-#include "sim/scenario_run.h"
+#include "sim/play.h"
 
 namespace crossdock::testing {
 
 // `prepare` is called in the child before the run.
-inline RunSummary play(const Scenario& scenario, const ScenarioOptions& options, const std::function<void()>& prepare) {
+inline RunSummary play_alone(
+    const Scenario& scenario, const ScenarioOptions& options, const std::function<void()>& prepare = [] {}) {
   const Result<std::string> said = run_isolated(
       [&] {
         prepare();
-        const Result<RunReport> report = run_scenario(scenario, options);
-        RunSummary summary;
-        if (report.ok())
-          summary = summary_of(report.value());
-        else
-          summary.error = report.status().message();
-        return to_json(summary);
+        return play(scenario, options);
       },
       Duration::from_s(120));
-  std::optional<RunSummary> summary;
-  if (said.ok()) summary = read_summary(said.value());
-  if (summary) return *summary;
-  RunSummary failed;
-  failed.error = said.ok() ? "says nothing" : said.status().message();
-  return failed;
+  return summary_of_play(scenario.name, options.seed, said);
 }
 
-inline RunSummary play(const Scenario& scenario, uint64_t seed) {
-  return play(scenario, ScenarioOptions{seed, false, false}, [] {});
+inline RunSummary play_alone(const Scenario& scenario, uint64_t seed) {
+  return play_alone(scenario, ScenarioOptions{seed});
 }
+
+// For scenarios that name no cluster.
+inline std::optional<std::string> no_cluster(const std::string&) { return std::nullopt; }
 
 inline std::string violations_of(const RunSummary& summary) {
   std::string text = summary.error;

@@ -1,4 +1,6 @@
 // Every scenario of scenarios/ ends as it says, twice in the same way.
+#include "sim/scenario_files.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,14 +26,7 @@ Scenario load(const std::string& path) {
   const Result<std::string> text = read_file(path, 1 << 26);
   EXPECT_TRUE(text.ok());
   Faults faults(path);
-  const std::optional<Scenario> scenario = read_scenario(
-      text.value(),
-      [&](const std::string& name) -> std::optional<std::string> {
-        Result<std::string> cluster =
-            read_file((fs::path(path).parent_path() / "clusters" / (name + ".json")).string(), 1 << 26);
-        return cluster.ok() ? std::optional(std::move(cluster).value()) : std::nullopt;
-      },
-      path, faults);
+  const std::optional<Scenario> scenario = read_scenario(text.value(), clusters_beside(path), path, faults);
   for (const Fault& fault : faults.kept()) ADD_FAILURE() << fault.to_line();
   return scenario ? *scenario : Scenario();
 }
@@ -43,12 +38,12 @@ TEST_P(ScenarioFileTest, EndsAsItSays) {
   EXPECT_EQ(fs::path(GetParam()).stem().string(), scenario.name);
   EXPECT_TRUE(scenario.shows.ends_with(".")) << "what it shows is a sentence";
   for (const WorkSpec& work : scenario.works) EXPECT_TRUE(scenario.expected.contains(work.name)) << work.name;
-  const RunSummary first = play(scenario, 1);
+  const RunSummary first = play_alone(scenario, 1);
   EXPECT_TRUE(first.as_expected) << "expected: " << first.expected << "\nactual: " << first.actual << "\n"
                                  << violations_of(first);
   EXPECT_EQ(first.error, "");
   for (const std::string& each : first.unmet) ADD_FAILURE() << "never happened: " << each;
-  EXPECT_EQ(play(scenario, 1).digest, first.digest) << "I7";
+  EXPECT_EQ(play_alone(scenario, 1).digest, first.digest) << "I7";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ScenarioFileTest, ::testing::ValuesIn(scenario_files()),

@@ -30,4 +30,18 @@ std::optional<uint64_t> naive_address(const View& view, const std::vector<PageTa
                                       const Component& component, uint64_t layer, uint64_t token, uint64_t head,
                                       uint64_t dim);
 
+// Calls visit(component, layer, token, head, dim, address) for each element that the view holds of the schema's, the
+// address as naive_address().
+template <class Visit>
+void for_each_element(const View& view, const std::vector<PageTable>& tables, const CacheSchema& schema, Visit visit) {
+  for (uint64_t layer = view.layers.begin(); layer < view.layers.end(); ++layer) {
+    const Component& component = *schema.find_group(layer)->find(view.component);
+    for (uint64_t token = view.tokens.begin(); token < view.tokens.end(); ++token)
+      for (uint64_t head = view.heads.begin(); head < view.heads.end(); ++head)
+        for (uint64_t dim = view.dims.begin(); dim < view.dims.end(); ++dim)
+          if (const auto address = naive_address(view, tables, component, layer, token, head, dim))
+            visit(component, layer, token, head, dim, *address);
+  }
+}
+
 }  // namespace crossdock::testing

@@ -25,22 +25,16 @@ uint8_t item_byte(const ComponentName& component, uint64_t layer, uint64_t head,
 // Calls visit(region bytes, offset, byte) for each byte of each item.
 template <class Visit>
 void for_each_item_byte(const SmallSide& side, size_t number, Visit visit) {
-  const CacheSchema& schema = (*side.placement)->cache_schema;
   const RuntimeBinding& binding = **side.bindings[number];
   for (const View& view : binding.views) {
     std::vector<std::byte>& bytes = side.bytes[number]->at(view.region);
-    for (uint64_t layer = view.layers.begin(); layer < view.layers.end(); ++layer) {
-      const Component& component = *schema.find_group(layer)->find(view.component);
-      for (uint64_t token = view.tokens.begin(); token < view.tokens.end(); ++token)
-        for (uint64_t head = view.heads.begin(); head < view.heads.end(); ++head)
-          for (uint64_t dim = view.dims.begin(); dim < view.dims.end(); ++dim) {
-            const auto address = naive_address(view, binding.page_tables, component, layer, token, head, dim);
-            if (!address) continue;
-            const uint64_t row = component.is_state() ? 0 : token / *component.tokens_per_row;
-            for (uint64_t i = 0; i < component.item_bytes; ++i)
-              visit(bytes, *address + i, item_byte(view.component, layer, head, row, dim, i));
-          }
-    }
+    for_each_element(
+        view, binding.page_tables, (*side.placement)->cache_schema,
+        [&](const Component& component, uint64_t layer, uint64_t token, uint64_t head, uint64_t dim, uint64_t address) {
+          const uint64_t row = component.is_state() ? 0 : token / *component.tokens_per_row;
+          for (uint64_t i = 0; i < component.item_bytes; ++i)
+            visit(bytes, address + i, item_byte(view.component, layer, head, row, dim, i));
+        });
   }
 }
 

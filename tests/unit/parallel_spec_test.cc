@@ -24,6 +24,11 @@ ParallelSpec parsed(std::string_view text) {
   return spec.ok() ? spec.value() : ParallelSpec{0, 0, 0, 0};
 }
 
+TEST(ParallelSpec, CountsParticipantsWithoutWrapping) {
+  EXPECT_EQ(parsed("dp2pp3tp4cp5").participant_count(), 120u);
+  EXPECT_EQ(parsed("dp131072pp131072tp131072cp131072").participant_count(), UINT64_MAX);
+}
+
 TEST(ParallelSpec, AnAxisThatIsNotNamedHasSizeOne) {
   EXPECT_EQ(parsed("tp8"), (ParallelSpec{.dp = 1, .pp = 1, .tp = 8, .cp = 1}));
   EXPECT_EQ(parsed("tp4pp2"), (ParallelSpec{.dp = 1, .pp = 2, .tp = 4, .cp = 1}));

@@ -69,17 +69,13 @@ struct Side {
     Bytes& bytes = into.at({binding.instance, view.region});
     uint64_t name = 0;
     for (const char letter : view.component.text()) name = name * 256 + static_cast<uint8_t>(letter);
-    for (uint64_t layer = view.layers.begin(); layer < view.layers.end(); ++layer) {
-      const Component& component = *schema.find_group(layer)->find(view.component);
-      for (uint64_t token = view.tokens.begin(); token < view.tokens.end(); ++token)
-        for (uint64_t head = view.heads.begin(); head < view.heads.end(); ++head)
-          for (uint64_t dim = view.dims.begin(); dim < view.dims.end(); ++dim) {
-            const auto address = naive_address(view, binding.page_tables, component, layer, token, head, dim);
-            const uint64_t row = token / component.tokens_per_row.value_or(1);
-            for (uint64_t i = 0; address && i < component.item_bytes; ++i)
-              bytes.at(*address + i) = hash({name, layer, head, row, dim, i});
-          }
-    }
+    for_each_element(
+        view, binding.page_tables, schema,
+        [&](const Component& component, uint64_t layer, uint64_t token, uint64_t head, uint64_t dim, uint64_t address) {
+          const uint64_t row = token / component.tokens_per_row.value_or(1);
+          for (uint64_t i = 0; i < component.item_bytes; ++i)
+            bytes.at(address + i) = hash({name, layer, head, row, dim, i});
+        });
   }
 };
 

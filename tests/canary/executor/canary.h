@@ -1,18 +1,12 @@
-// Stands in for executor/canary.h in the library that tests of the checkers use: one rule can be broken at run time.
+// Stands in for executor/canary.h in the files that tests of the checkers build again: one rule can be broken at run
+// time.
 #pragma once
 
 #include <optional>
 
-namespace crossdock {
+#include "executor/canary_rules.h"
 
-enum class Canary {
-  kReleaseBeforeDrain,
-  kPublishFirstFragment,
-  kCountWriters,
-  kNoFence,
-  kSkipChecksum,
-  kIgnoreGeneration,
-};
+namespace crossdock {
 
 // The rule that is broken in this process; empty: none.
 inline std::optional<Canary> broken_rule;
