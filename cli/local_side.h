@@ -10,9 +10,9 @@
 
 #include "backends/local/local_runtime.h"
 #include "backends/local/region_memory.h"
-#include "model/parallel_spec.h"
 #include "executor/ports.h"
 #include "model/cache_schema.h"
+#include "model/parallel_spec.h"
 #include "model/placement.h"
 #include "model/pool_binding.h"
 #include "model/snapshot.h"
