@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/check.h"
-#include "model/partition.h"
-#include "model/placement_coverage.h"
+#include "model/kv/partition.h"
+#include "model/kv/placement_coverage.h"
 #include "model/wire/documents.h"
 
 namespace crossdock {

@@ -12,7 +12,7 @@
 #include "backends/local/local_queue.h"
 #include "backends/local/synthetic.h"
 #include "base/check.h"
-#include "model/partition.h"
+#include "model/kv/partition.h"
 #include "model/wire/documents.h"
 
 namespace crossdock {

@@ -10,9 +10,9 @@
 
 #include "backends/local/region_memory.h"
 #include "executor/ports.h"
-#include "model/placement.h"
-#include "model/pool_binding.h"
-#include "model/snapshot.h"
+#include "model/kv/placement.h"
+#include "model/kv/pool_binding.h"
+#include "model/kv/snapshot.h"
 #include "model/valid.h"
 
 namespace crossdock {

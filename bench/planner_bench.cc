@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "model/partition.h"
-#include "model/pool_binding.h"
+#include "model/kv/partition.h"
+#include "model/kv/pool_binding.h"
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
 #include "planner/lower.h"

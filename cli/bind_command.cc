@@ -9,8 +9,8 @@
 #include "base/sha256.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "model/binding_rules.h"
-#include "model/pool_binding.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/pool_binding.h"
 
 namespace crossdock::cli {
 namespace {

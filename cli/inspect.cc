@@ -9,9 +9,9 @@
 
 #include "base/utf8.h"
 #include "cli/command.h"
-#include "model/schema_rules.h"
+#include "model/kv/schema_rules.h"
+#include "model/kv/volume.h"
 #include "model/text.h"
-#include "model/volume.h"
 #include "model/wire/json_writer.h"
 
 namespace crossdock::cli {

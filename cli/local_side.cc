@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "model/binding_rules.h"
-#include "model/partition.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/partition.h"
 #include "model/wire/documents.h"
 
 namespace crossdock::cli {

@@ -11,11 +11,11 @@
 #include "backends/local/local_runtime.h"
 #include "backends/local/region_memory.h"
 #include "executor/ports.h"
-#include "model/cache_schema.h"
-#include "model/parallel_spec.h"
-#include "model/placement.h"
-#include "model/pool_binding.h"
-#include "model/snapshot.h"
+#include "model/kv/cache_schema.h"
+#include "model/kv/parallel_spec.h"
+#include "model/kv/placement.h"
+#include "model/kv/pool_binding.h"
+#include "model/kv/snapshot.h"
 #include "model/valid.h"
 
 namespace crossdock::cli {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "model/cache_schema.h"
+#include "model/kv/cache_schema.h"
 #include "model/valid.h"
 
 namespace CLI {

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/model_source.h"
 #include "cli/options.h"
-#include "model/partition.h"
+#include "model/kv/partition.h"
 
 namespace crossdock::cli {
 namespace {

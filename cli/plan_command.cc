@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/plan_output.h"
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
 #include "planner/bound_side.h"
 #include "planner/expand.h"

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/text.h"
 
 namespace crossdock::cli {

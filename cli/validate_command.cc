@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "cli/command.h"
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
 #include "planner/verify_plan.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "model/binding.h"
 #include "model/ids.h"
+#include "model/kv/binding.h"
 #include "planner/bound_side.h"
 #include "planner/steps.h"
 

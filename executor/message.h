@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "executor/ids.h"
-#include "model/binding.h"
+#include "model/kv/binding.h"
 #include "model/valid.h"
 
 namespace crossdock {

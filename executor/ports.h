@@ -28,7 +28,7 @@
 #include "executor/ids.h"
 #include "executor/message.h"
 #include "executor/store_types.h"
-#include "model/binding.h"
+#include "model/kv/binding.h"
 #include "model/valid.h"
 
 namespace crossdock {

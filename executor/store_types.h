@@ -15,7 +15,7 @@
 #include "base/time.h"
 #include "executor/copy_work.h"
 #include "executor/ids.h"
-#include "model/store.h"
+#include "model/kv/store.h"
 #include "model/valid.h"
 #include "planner/layout_catalog.h"
 #include "planner/page_keys.h"
@@ -60,7 +60,7 @@ struct PutStep {
 };
 
 // A store's word: the bytes of this fragment are taken. Once all fragments of an object are, it is stored, and the
-// receipt that completed it has the checksum of each of its chunks as stored (model/store.h, StoredObject).
+// receipt that completed it has the checksum of each of its chunks as stored (model/kv/store.h, StoredObject).
 struct PutReceipt {
   TxnId txn;
   RegionId object;

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "model/binding.h"
-#include "model/binding_rules.h"
 #include "model/faults.h"
-#include "model/store.h"
+#include "model/kv/binding.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/store.h"
 #include "model/valid.h"
 #include "planner/plan_side.h"
 #include "planner/store_geometry.h"
@@ -52,7 +52,7 @@ struct BoundEnd {
 // Refers to the documents it was made from, which outlive it.
 class BoundSide {
  public:
-  // Checks each binding against the placement and, where there is one, the snapshot (model/binding_rules.h), and the
+  // Checks each binding against the placement and, where there is one, the snapshot (model/kv/binding_rules.h), and the
   // bindings of each instance together. They belong to one operation and one snapshot; a participant has one at most,
   // and one that has nothing to send or receive may go without.
   static std::optional<BoundSide> bind(const BindingContext& context,
@@ -79,8 +79,8 @@ class BoundSide {
 
   // Whether a runtime instance, or an endpoint, stands on both sides.
   bool shares_instance(const BoundSide& other) const;
-  // The bindings of both sides together (model/binding_rules.h, check_instances): an instance that stands on both has
-  // one endpoint, and no byte is on both sides.
+  // The bindings of both sides together (model/kv/binding_rules.h, check_instances): an instance that stands on both
+  // has one endpoint, and no byte is on both sides.
   void check_together_with(const BoundSide& other, Faults& faults) const;
 
  private:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/interval_set.h"
-#include "model/token_ownership.h"
+#include "model/kv/token_ownership.h"
 #include "planner/plan.h"
 #include "planner/plan_side.h"
 #include "planner/tensors.h"

@@ -8,7 +8,7 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
-#include "model/store.h"
+#include "model/kv/store.h"
 #include "model/valid.h"
 #include "planner/page_keys.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "model/faults.h"
-#include "model/snapshot.h"
+#include "model/kv/snapshot.h"
 #include "model/valid.h"
 #include "planner/plan.h"
 #include "planner/plan_side.h"

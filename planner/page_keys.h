@@ -25,7 +25,7 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
-#include "model/snapshot.h"
+#include "model/kv/snapshot.h"
 #include "model/valid.h"
 
 namespace crossdock {

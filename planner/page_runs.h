@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/range.h"
-#include "model/view.h"
+#include "model/kv/view.h"
 #include "planner/token_set.h"
 
 namespace crossdock {

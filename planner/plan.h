@@ -12,9 +12,9 @@
 
 #include "base/interval_set.h"
 #include "base/sha256.h"
-#include "model/cache_schema.h"
 #include "model/faults.h"
 #include "model/ids.h"
+#include "model/kv/cache_schema.h"
 #include "planner/plan_side.h"
 #include "planner/token_set.h"
 

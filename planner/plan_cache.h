@@ -14,9 +14,9 @@
 
 #include "base/lru_map.h"
 #include "base/sha256.h"
-#include "model/binding.h"
-#include "model/binding_rules.h"
 #include "model/faults.h"
+#include "model/kv/binding.h"
+#include "model/kv/binding_rules.h"
 #include "model/valid.h"
 #include "planner/bound_side.h"
 #include "planner/lower.h"

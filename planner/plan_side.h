@@ -11,8 +11,8 @@
 
 #include "base/sha256.h"
 #include "base/strong_id.h"
-#include "model/placement.h"
-#include "model/store.h"
+#include "model/kv/placement.h"
+#include "model/kv/store.h"
 #include "model/valid.h"
 
 namespace crossdock {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/volume.h"
+#include "model/kv/volume.h"
 #include "planner/plan.h"
 #include "planner/plan_side.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/checked.h"
-#include "model/schema_rules.h"
+#include "model/kv/schema_rules.h"
 
 namespace crossdock {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/sorted.h"
-#include "model/view_geometry.h"
+#include "model/kv/view_geometry.h"
 
 namespace crossdock {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/cache_schema.h"
+#include "model/kv/cache_schema.h"
 #include "planner/bound_side.h"
 
 namespace crossdock {

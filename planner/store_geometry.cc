@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "model/schema_rules.h"
+#include "model/kv/schema_rules.h"
 #include "model/text.h"
 
 namespace crossdock {

@@ -9,9 +9,9 @@
 #include "base/range.h"
 #include "base/sha256.h"
 #include "model/faults.h"
-#include "model/store.h"
+#include "model/kv/store.h"
+#include "model/kv/view.h"
 #include "model/valid.h"
-#include "model/view.h"
 #include "planner/plan_side.h"
 
 namespace crossdock {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/faults.h"
-#include "model/schema_rules.h"
+#include "model/kv/schema_rules.h"
 #include "planner/make_plan.h"
 #include "planner/plan.h"
 #include "planner/plan_side.h"

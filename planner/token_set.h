@@ -8,7 +8,7 @@
 #include "base/interval_rank.h"
 #include "base/interval_set.h"
 #include "base/range.h"
-#include "model/token_ownership.h"
+#include "model/kv/token_ownership.h"
 
 namespace crossdock {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/range.h"
-#include "model/view.h"
+#include "model/kv/view.h"
 #include "planner/bound_side.h"
 #include "planner/page_runs.h"
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/checked.h"
-#include "model/schema_rules.h"
+#include "model/kv/schema_rules.h"
 #include "model/wire/codec.h"
 #include "model/wire/decode.h"
 #include "model/wire/json_writer.h"

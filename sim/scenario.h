@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/time.h"
-#include "model/cache_schema.h"
 #include "model/faults.h"
-#include "model/parallel_spec.h"
-#include "model/pool_binding.h"
-#include "model/store.h"
+#include "model/kv/cache_schema.h"
+#include "model/kv/parallel_spec.h"
+#include "model/kv/pool_binding.h"
+#include "model/kv/store.h"
 #include "sim/cluster.h"
 
 namespace crossdock {

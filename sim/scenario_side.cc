@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/rng.h"
-#include "model/partition.h"
-#include "model/pool_binding.h"
+#include "model/kv/partition.h"
+#include "model/kv/pool_binding.h"
 #include "model/wire/documents.h"
 #include "planner/store_geometry.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "executor/message.h"
-#include "model/placement.h"
-#include "model/snapshot.h"
+#include "model/kv/placement.h"
+#include "model/kv/snapshot.h"
 #include "model/valid.h"
 #include "sim/scenario.h"
 #include "sim/sim_memory.h"

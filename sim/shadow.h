@@ -16,8 +16,8 @@
 
 #include "base/range.h"
 #include "executor/copy_work.h"
-#include "model/binding.h"
-#include "model/cache_schema.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
 #include "model/valid.h"
 
 namespace crossdock {

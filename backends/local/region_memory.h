@@ -10,7 +10,7 @@
 #include "backends/local/memory_registry.h"
 #include "base/status.h"
 #include "executor/copy_work.h"
-#include "model/binding.h"
+#include "model/kv/binding.h"
 #include "model/valid.h"
 
 namespace crossdock {

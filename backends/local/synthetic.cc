@@ -9,7 +9,7 @@
 #include "backends/local/synthetic_stream.h"
 #include "base/checked.h"
 #include "base/sorted.h"
-#include "model/token_ownership.h"
+#include "model/kv/token_ownership.h"
 
 namespace crossdock {
 namespace {
@@ -21,7 +21,7 @@ constexpr uint64_t kShownBytesMax = 16;                // of a wrong item
 struct RowRun {
   uint64_t first = 0;  // counted in the sequence
   uint64_t count = 0;
-  uint64_t offset_bytes = 0;  // rows(token) of model/view.h
+  uint64_t offset_bytes = 0;  // rows(token) of model/kv/view.h
 };
 
 std::vector<RowRun> row_runs(const View& view, uint64_t row_tokens, const PageTable* table) {

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "backends/local/region_memory.h"
-#include "model/binding.h"
-#include "model/cache_schema.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
 #include "model/valid.h"
 
 namespace crossdock {
@@ -28,8 +28,8 @@ inline constexpr std::byte kGuardByte{0xa5};
 void fill_guards(const RegionMemory& memory);
 
 // The functions below touch the items of the binding and no other byte, so several threads may work on bindings of one
-// memory at once. The binding keeps check_binding (model/binding_rules.h) with a placement of the schema, and `memory`
-// has its regions.
+// memory at once. The binding keeps check_binding (model/kv/binding_rules.h) with a placement of the schema, and
+// `memory` has its regions.
 
 // Writes every item that the binding's views hold. Returns the bytes written.
 uint64_t write_synthetic(const Valid<RuntimeBinding>& binding, const CacheSchema& schema, uint64_t seed,

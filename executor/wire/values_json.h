@@ -12,7 +12,7 @@
 #include "base/time.h"
 #include "executor/message.h"
 #include "executor/store_types.h"
-#include "model/store.h"
+#include "model/kv/store.h"
 #include "model/wire/decode.h"
 #include "model/wire/json_writer.h"
 

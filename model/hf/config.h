@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/cache_schema.h"
+#include "model/kv/cache_schema.h"
 #include "model/valid.h"
 #include "model/wire/json.h"
 

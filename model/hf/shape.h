@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/cache_schema.h"
 #include "model/hf/config.h"
 #include "model/hf/fields.h"
+#include "model/kv/cache_schema.h"
 
 namespace crossdock {
 

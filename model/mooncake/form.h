@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/range.h"
-#include "model/binding.h"
-#include "model/placement.h"
-#include "model/snapshot.h"
+#include "model/kv/binding.h"
+#include "model/kv/placement.h"
+#include "model/kv/snapshot.h"
 #include "model/valid.h"
 #include "model/wire/decode.h"
 

@@ -18,10 +18,10 @@
 #include <string>
 #include <string_view>
 
-#include "model/binding.h"
 #include "model/faults.h"
-#include "model/placement.h"
-#include "model/snapshot.h"
+#include "model/kv/binding.h"
+#include "model/kv/placement.h"
+#include "model/kv/snapshot.h"
 #include "model/valid.h"
 #include "model/wire/json.h"
 
@@ -38,7 +38,7 @@ std::optional<Valid<SnapshotDescriptor>> read_snapshot(std::string_view json, co
 std::optional<std::string> write_snapshot(const Valid<SnapshotDescriptor>& snapshot, Faults& faults);
 
 // A binding names a placement and a snapshot by their Mooncake identities: both must be the ones given.
-// Whether ranges lie within what the participant owns is not looked at: see check_binding in model/binding_rules.h.
+// Whether ranges lie within what the participant owns is not looked at: see check_binding in model/kv/binding_rules.h.
 std::optional<Valid<RuntimeBinding>> read_binding(std::string_view json, const Valid<PlacementManifest>& placement,
                                                   const Valid<SnapshotDescriptor>& snapshot, const JsonLimits& limits,
                                                   Faults& faults);

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/mooncake/form.h"
 #include "model/mooncake/mooncake.h"
 

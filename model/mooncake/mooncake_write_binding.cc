@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/sha256.h"
 #include "base/sorted.h"
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/mooncake/form.h"
 #include "model/mooncake/mooncake.h"
 #include "model/text.h"

@@ -7,11 +7,11 @@
 #include <variant>
 
 #include "base/sha256.h"
-#include "model/binding.h"
-#include "model/cache_schema.h"
-#include "model/placement.h"
-#include "model/snapshot.h"
-#include "model/store.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
+#include "model/kv/placement.h"
+#include "model/kv/snapshot.h"
+#include "model/kv/store.h"
 #include "model/topology.h"
 #include "model/valid.h"
 #include "model/wire/json.h"

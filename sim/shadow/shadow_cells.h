@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "executor/copy_work.h"
-#include "model/binding.h"
-#include "model/cache_schema.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
 #include "model/valid.h"
 #include "sim/shadow/cells.h"
 #include "sim/shadow/slot_index.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "model/binding.h"
-#include "model/cache_schema.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
 #include "sim/shadow/slot_index.h"
 
 namespace crossdock::shadow {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "model/binding.h"
-#include "model/cache_schema.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
 
 namespace crossdock::shadow {
 

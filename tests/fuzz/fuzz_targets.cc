@@ -1,8 +1,8 @@
 #include "tests/fuzz/fuzz_targets.h"
 
 #include "executor/recorder.h"
-#include "model/binding_rules.h"
 #include "model/hf/config.h"
+#include "model/kv/binding_rules.h"
 #include "model/mooncake/mooncake.h"
 #include "model/wire/documents.h"
 #include "planner/verify_plan.h"

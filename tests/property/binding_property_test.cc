@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "base/rng.h"
-#include "model/binding_rules.h"
-#include "model/partition.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/partition.h"
 #include "model/wire/documents.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"

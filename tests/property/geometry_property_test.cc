@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/box_cover.h"
-#include "model/strided_overlap.h"
-#include "model/token_cover.h"
+#include "model/geometry/box_cover.h"
+#include "model/geometry/strided_overlap.h"
+#include "model/kv/token_cover.h"
 #include "tests/support/naive.h"
 
 namespace crossdock::testing {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "base/rng.h"
-#include "model/partition.h"
-#include "model/placement_coverage.h"
+#include "model/kv/partition.h"
+#include "model/kv/placement_coverage.h"
 #include "model/wire/documents.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/view_rules.h"
+#include "model/kv/view_rules.h"
 #include "tests/support/naive.h"
 
 namespace crossdock::testing {

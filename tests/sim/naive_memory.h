@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "executor/copy_work.h"
-#include "model/binding.h"
-#include "model/cache_schema.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
 #include "sim/shadow.h"
 
 namespace crossdock::testing {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/transfer_job.h"
-#include "model/pool_binding.h"
+#include "model/kv/pool_binding.h"
 #include "sim/shadow.h"
 #include "tests/sim/naive_memory.h"
 #include "tests/support/example_documents.h"

@@ -10,7 +10,7 @@
 
 #include "base/range.h"
 #include "base/status.h"
-#include "model/binding.h"
+#include "model/kv/binding.h"
 #include "planner/lower.h"
 #include "planner/store_geometry.h"
 

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "model/binding_rules.h"
-#include "model/partition.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/partition.h"
 
 namespace crossdock::testing {
 namespace {

@@ -39,7 +39,7 @@ struct PartitionSizes {
   std::vector<uint64_t> layers_per_stage = {};
 };
 
-// The schema over parallel sizes by model/partition.h, revision 1.
+// The schema over parallel sizes by model/kv/partition.h, revision 1.
 Valid<PlacementManifest> placed(const Valid<CacheSchema>& schema, const PartitionSizes& sizes,
                                 const std::string& name = "p", const std::string& resource = "r");
 

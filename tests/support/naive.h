@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "model/binding.h"
-#include "model/placement.h"
+#include "model/kv/binding.h"
+#include "model/kv/placement.h"
 
 namespace crossdock::testing {
 
@@ -25,7 +25,8 @@ inline bool naive_is_covered(const PlacementManifest& placement, uint64_t token_
   return naive_is_covered(placement, Range(0, token_count));
 }
 
-// The byte of the first item byte of an element by the formula of model/view.h; empty when the view does not hold it.
+// The byte of the first item byte of an element by the formula of model/kv/view.h; empty when the view does not hold
+// it.
 std::optional<uint64_t> naive_address(const View& view, const std::vector<PageTable>& tables,
                                       const Component& component, uint64_t layer, uint64_t token, uint64_t head,
                                       uint64_t dim);

@@ -18,10 +18,10 @@
 
 #include "base/check.h"
 #include "base/range.h"
-#include "model/binding.h"
-#include "model/placement.h"
-#include "model/snapshot.h"
-#include "model/store.h"
+#include "model/kv/binding.h"
+#include "model/kv/placement.h"
+#include "model/kv/snapshot.h"
+#include "model/kv/store.h"
 #include "model/valid.h"
 
 namespace crossdock::testing {

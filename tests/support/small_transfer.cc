@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/rng.h"
-#include "model/binding_rules.h"
-#include "model/pool_binding.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/pool_binding.h"
 #include "model/wire/documents.h"
 #include "tests/support/naive.h"
 

@@ -32,8 +32,8 @@ SmallSide small_side(const Valid<CacheSchema>& schema, const PartitionSizes& siz
                      const Valid<SnapshotDescriptor>& snapshot, uint64_t page_tokens, uint64_t shuffle,
                      uint64_t epoch = 0);
 
-// Writes each item that the binding's views hold, element by element by the formula of model/view.h: byte i of an item
-// is a hash of (component, layer, head, token's row, dim, i).
+// Writes each item that the binding's views hold, element by element by the formula of model/kv/view.h: byte i of an
+// item is a hash of (component, layer, head, token's row, dim, i).
 void write_items(const SmallSide& side);
 // Empty when every item of every binding is what write_items() writes, and every other byte is 0xa5.
 std::string wrong_items(const SmallSide& side);

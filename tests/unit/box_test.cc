@@ -1,4 +1,4 @@
-#include "model/box.h"
+#include "model/geometry/box.h"
 
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@
 #include "base/checked.h"
 #include "base/crc32c.h"
 #include "base/rng.h"
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
 #include "planner/gather.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
 #include "planner/bound_side.h"
 #include "planner/make_plan.h"

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <map>
 
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "tests/unit/mooncake_fixture.h"
 
 namespace crossdock::mooncake {

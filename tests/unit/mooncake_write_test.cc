@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/binding_rules.h"
+#include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
 #include "tests/unit/mooncake_fixture.h"
 
@@ -253,7 +253,7 @@ View draw_view(const std::string& component, uint64_t head_dim, bool is_paged, R
 
 using Element = std::tuple<uint64_t, std::string, uint64_t, uint64_t>;  // layer, component, token, head
 
-// The formula of model/view.h, element by element.
+// The formula of model/kv/view.h, element by element.
 std::map<Element, uint64_t> offsets_of_views(const RuntimeBinding& binding) {
   std::map<Element, uint64_t> offsets;
   for (const View& view : binding.views) {

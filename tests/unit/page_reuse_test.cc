@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/partition.h"
+#include "model/kv/partition.h"
 #include "model/wire/documents.h"
 #include "planner/layout_catalog.h"
 #include "planner/page_keys.h"

@@ -1,4 +1,4 @@
-#include "model/parallel_spec.h"
+#include "model/kv/parallel_spec.h"
 
 #include <gtest/gtest.h>
 

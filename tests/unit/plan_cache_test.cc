@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/pool_binding.h"
+#include "model/kv/pool_binding.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

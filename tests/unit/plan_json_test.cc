@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/partition.h"
+#include "model/kv/partition.h"
 #include "planner/make_plan.h"
 #include "planner/verify_plan.h"
 #include "tests/support/example_documents.h"

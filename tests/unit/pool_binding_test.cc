@@ -1,6 +1,6 @@
 // Bindings made for a placement: their layout written out, the models of examples/models, and random placements
 // against the definition, element by element.
-#include "model/pool_binding.h"
+#include "model/kv/pool_binding.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@
 
 #include "base/rng.h"
 #include "base/sha256.h"
-#include "model/binding_rules.h"
 #include "model/hf/config.h"
-#include "model/partition.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/partition.h"
 #include "model/wire/documents.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "model/binding_rules.h"
 #include "model/hf/config.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/partition.h"
 #include "model/mooncake/mooncake.h"
-#include "model/partition.h"
 #include "planner/make_plan.h"
 #include "planner/verify_plan.h"
 #include "planner/wire/plan_json.h"

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "model/hf/config.h"
-#include "model/partition.h"
+#include "model/kv/partition.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"
 

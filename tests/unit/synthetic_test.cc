@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/binding_rules.h"
-#include "model/pool_binding.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/pool_binding.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"
 #include "tests/support/random_documents.h"

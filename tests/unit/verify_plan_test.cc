@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/partition.h"
+#include "model/kv/partition.h"
 #include "model/text.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "model/binding_rules.h"
-#include "model/box_cover.h"
-#include "model/partition.h"
-#include "model/view_rules.h"
-#include "model/volume.h"
+#include "model/geometry/box_cover.h"
+#include "model/kv/binding_rules.h"
+#include "model/kv/partition.h"
+#include "model/kv/view_rules.h"
+#include "model/kv/volume.h"
 #include "model/wire/documents.h"
 #include "tests/support/example_documents.h"
 

@@ -1,0 +1,99 @@
+#include "model/geometry/box_cover.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/sweep.h"
+
+namespace crossdock {
+namespace {
+
+struct Item {
+  const Box* box;
+  std::optional<size_t> given;  // its index; empty: a required box
+};
+
+class CoverCheck {
+ public:
+  CoverCheck(size_t rank, const BoxCoverLimits& limits) : rank_(rank), limits_(limits) {}
+
+  void sweep_axis(size_t axis, std::vector<Item> items) {
+    sweep(
+        std::move(items), [axis](const Item& item) { return item.box->axis(axis); },
+        [&](Range slab, std::span<const Item> active) {
+          cover_.work += active.size();
+          if (cover_.work > limits_.work_max) cover_.complete = false;
+          if (!cover_.complete) return false;
+          slab_[axis] = slab;
+          if (axis + 1 < rank_)
+            sweep_axis(axis + 1, std::vector<Item>(active.begin(), active.end()));
+          else
+            check_slab(active);
+          return cover_.complete;
+        });
+  }
+
+  BoxCover take() { return std::move(cover_); }
+
+ private:
+  // The active items of a slab of the last axis all hold the whole box `slab_`.
+  void check_slab(std::span<const Item> active) {
+    bool is_required = false;
+    std::vector<size_t> given;
+    for (const Item& item : active) {
+      if (!item.given)
+        is_required = true;
+      else if (given.size() < 2)
+        given.push_back(*item.given);
+    }
+    std::sort(given.begin(), given.end());
+    if (given.size() == 2)
+      note(BoxCoverFault::Kind::kOverlap, std::move(given));
+    else if (given.empty())
+      note(BoxCoverFault::Kind::kGap, {});
+    else if (!is_required)
+      note(BoxCoverFault::Kind::kExtra, std::move(given));
+  }
+
+  void note(BoxCoverFault::Kind kind, std::vector<size_t> given) {
+    const Box box(std::span<const Range>(slab_.data(), rank_));
+    // Faults are found slab by slab, so the one to grow along the first axis is among the last few.
+    for (auto fault = cover_.faults.rbegin(); fault != cover_.faults.rend(); ++fault) {
+      if (fault->kind != kind || fault->given != given) continue;
+      if (fault->box.axis(0).end() != box.axis(0).begin()) continue;
+      if (rank_ > 1 && fault->box.with_axis(0, box.axis(0)) != box) continue;
+      fault->box = box.with_axis(0, Range(fault->box.axis(0).begin(), box.axis(0).end()));
+      return;
+    }
+    if (cover_.faults.size() >= limits_.fault_count_max)
+      cover_.complete = false;
+    else
+      cover_.faults.push_back(BoxCoverFault{kind, box, std::move(given)});
+  }
+
+  const size_t rank_;
+  const BoxCoverLimits& limits_;
+  std::array<Range, Box::kRankMax> slab_;
+  BoxCover cover_;
+};
+
+}  // namespace
+
+BoxCover check_box_cover(std::span<const Box> required, std::span<const Box> given, const BoxCoverLimits& limits) {
+  std::vector<Item> items;
+  items.reserve(required.size() + given.size());
+  for (const Box& box : required) items.push_back(Item{&box, std::nullopt});
+  for (size_t i = 0; i < given.size(); ++i) items.push_back(Item{&given[i], i});
+  if (items.empty()) return BoxCover();
+  const size_t rank = items.front().box->rank();
+  for (const Item& item : items) CHECK(item.box->rank() == rank);
+  // A box that is empty in a later axis must not take part in earlier ones.
+  std::erase_if(items, [](const Item& item) { return item.box->empty(); });
+  CoverCheck check(rank, limits);
+  check.sweep_axis(0, std::move(items));
+  return check.take();
+}
+
+}  // namespace crossdock

@@ -1,0 +1,336 @@
+#include "model/kv/binding_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/sorted.h"
+#include "model/kv/view_rules.h"
+#include "model/text.h"
+#include "model/wire/documents.h"
+
+namespace crossdock {
+namespace {
+
+ViewDocument view_document(const RuntimeBinding& binding) {
+  ViewDocument document{binding.page_tables, binding.views, {}, binding.tokens};
+  for (const Region& region : binding.regions) document.spaces.push_back(ByteSpace{region.id, region.bytes});
+  return document;
+}
+
+std::string label(const BoundParticipant& bound) {
+  return bound.name.empty() ? binding_label(**bound.binding) : bound.name;
+}
+
+void check_region(const Region& region, const RuntimeBinding& binding, Faults& faults) {
+  const std::string place = fmt::format("region '{}'", region.id.text());
+  check_name(region.id.text(), place, "the region's id", faults);
+  if (region.endpoint) check_name(*region.endpoint, place, "endpoint", faults);
+  const Device* device = find_sorted(binding.devices, &Device::id, region.device);
+  if (device == nullptr)
+    faults.add(Rule::kRegionDevice, place, fmt::format("there is no device '{}'", region.device.text()));
+  else if (region.bytes > device->registration_bytes_max)
+    faults.add(Rule::kRegistrationLimit, place,
+               fmt::format("{} bytes are more than the {} that device '{}' can register; split the region",
+                           region.bytes, device->registration_bytes_max, region.device.text()));
+  if (region.address && region.bytes > Range::kUnbounded - *region.address)
+    faults.add(Rule::kSizeOverflow, place,
+               fmt::format("{} bytes from address {} end past 2^64", region.bytes, *region.address));
+}
+
+// Regions with addresses, as ranges of the instance's address space.
+struct AddressRange {
+  Range addresses;
+  RegionId region;
+  std::string binding;  // in messages; empty: there is only one
+};
+
+std::string region_text(const AddressRange& range) {
+  return fmt::format("region '{}'{}{}", range.region.text(), range.binding.empty() ? "" : " of ", range.binding);
+}
+
+// A region that several bindings name is one.
+void check_addresses(std::vector<AddressRange> ranges, Faults& faults) {
+  std::stable_sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
+    return std::tie(a.addresses, a.region) < std::tie(b.addresses, b.region);
+  });
+  const AddressRange* furthest = nullptr;  // of those before, the one that ends last
+  for (const AddressRange& range : ranges) {
+    const bool is_same =
+        furthest != nullptr && furthest->region == range.region && furthest->addresses == range.addresses;
+    if (furthest != nullptr && !is_same && furthest->addresses.overlaps(range.addresses))
+      faults.add(Rule::kRegionsOverlap, region_text(range),
+                 fmt::format("addresses {} overlap {} of {}", range_text(range.addresses),
+                             range_text(furthest->addresses), region_text(*furthest)));
+    if (furthest == nullptr || range.addresses.end() > furthest->addresses.end()) furthest = &range;
+  }
+}
+
+void append_addresses(const RuntimeBinding& binding, const std::string& name, std::vector<AddressRange>& ranges) {
+  for (const Region& region : binding.regions)
+    if (region.address)
+      ranges.push_back(AddressRange{Range(*region.address, *region.address + region.bytes), region.id, name});
+}
+
+// All bindings of one instance.
+class InstanceCheck {
+ public:
+  InstanceCheck(std::span<const BoundParticipant* const> bound, Faults& faults) : bound_(bound), faults_(faults) {}
+
+  void run() {
+    const uint64_t faults_before = faults_.total();
+    std::vector<AddressRange> addresses;
+    for (const BoundParticipant* participant : bound_) {
+      const RuntimeBinding& binding = **participant->binding;
+      faults_.set_document(label(*participant));
+      agree_on_generation(binding);
+      for (const Device& device : binding.devices) agree(device, "device", devices_, label(*participant));
+      for (const Region& region : binding.regions) agree_on_region(region, label(*participant));
+      append_addresses(binding, label(*participant), addresses);
+    }
+    faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
+    check_addresses(std::move(addresses), faults_);
+    if (faults_.total() != faults_before) return;
+    check_shared_bytes();
+  }
+
+ private:
+  // What a binding stated first about a thing of the instance.
+  template <class Thing>
+  struct Stated {
+    const Thing* thing;
+    std::string binding;
+  };
+
+  template <class Thing, class Id>
+  void agree(const Thing& thing, std::string_view kind, std::map<Id, Stated<Thing>>& known_things,
+             const std::string& binding) {
+    const auto [known, is_new] = known_things.emplace(thing.id, Stated<Thing>{&thing, binding});
+    if (!is_new && !(*known->second.thing == thing))
+      faults_.add(Rule::kInstanceAgreement, fmt::format("{} '{}'", kind, thing.id.text()),
+                  fmt::format("{} describes it differently", known->second.binding));
+  }
+
+  // Ranks of one process may each have a pool of the same name: regions are told apart by name and address.
+  void agree_on_region(const Region& region, const std::string& binding) {
+    const auto [first, is_first] = has_address_.emplace(region.id, Stated<Region>{&region, binding});
+    if (!is_first && first->second.thing->address.has_value() != region.address.has_value()) {
+      faults_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
+                  fmt::format("{} describes it differently", first->second.binding));
+      return;
+    }
+    const auto [known, is_new] =
+        regions_.emplace(std::pair(region.id, region.address), Stated<Region>{&region, binding});
+    if (!is_new && !(*known->second.thing == region))
+      faults_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
+                  fmt::format("{} describes it differently", known->second.binding));
+  }
+
+  void agree_on_generation(const RuntimeBinding& binding) {
+    const RuntimeBinding& first = **bound_.front()->binding;
+    if (binding.generation != first.generation)
+      faults_.add(Rule::kInstanceAgreement, "",
+                  fmt::format("generation {} of instance '{}', in {} {}", binding.generation, binding.instance.text(),
+                              label(*bound_.front()), first.generation));
+  }
+
+  void check_shared_bytes() {
+    std::map<std::pair<RegionId, std::optional<uint64_t>>, std::vector<StridedBytes>> bytes;  // by region and address
+    std::vector<std::pair<size_t, std::string>> owners;  // the first owner number of each binding
+    size_t first_owner = 0;
+    for (const BoundParticipant* participant : bound_) {
+      const RuntimeBinding& binding = **participant->binding;
+      owners.emplace_back(first_owner, label(*participant));
+      for (auto& [id, sets] : bytes_by_space(view_document(binding), participant->context->placement().cache_schema))
+        for (StridedBytes& set : sets) {
+          set.owner += first_owner;
+          bytes[{id, find_sorted(binding.regions, &Region::id, id)->address}].push_back(set);
+        }
+      first_owner += binding.views.size();
+    }
+    const auto name = [&](size_t owner) {
+      const auto after = std::partition_point(owners.begin(), owners.end(),
+                                              [owner](const auto& entry) { return entry.first <= owner; });
+      const auto& [first, text] = *std::prev(after);
+      return fmt::format("{} view {}", text, owner - first);
+    };
+    for (auto& [region, sets] : bytes) {
+      const RegionId& id = region.first;
+      const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
+      if (!overlap.complete)
+        faults_.add(Rule::kWorkLimit, fmt::format("region '{}'", id.text()),
+                    fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
+      else if (overlap.owners)
+        faults_.add(Rule::kViewsOverlap, fmt::format("region '{}'", id.text()),
+                    fmt::format("{} and {} share bytes", name(overlap.owners->first), name(overlap.owners->second)));
+    }
+  }
+
+  std::span<const BoundParticipant* const> bound_;
+  Faults& faults_;
+  std::map<DeviceId, Stated<Device>> devices_;
+  std::map<RegionId, Stated<Region>> has_address_;  // the first region of each name
+  std::map<std::pair<RegionId, std::optional<uint64_t>>, Stated<Region>> regions_;
+};
+
+}  // namespace
+
+std::string binding_label(const RuntimeBinding& binding) {
+  return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
+}
+
+void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {
+  const auto differs = [&](std::string message) { faults.add(Rule::kBindingIdentity, "", std::move(message)); };
+  const PlacementManifest& placement = context.placement();
+  if (binding.placement_digest != context.placement_digest())
+    differs(fmt::format("placement_digest {} is not that of placement '{}' ({})", binding.placement_digest.hex(),
+                        placement.name, context.placement_digest().hex()));
+  if (binding.resource != placement.resource)
+    differs(
+        fmt::format("resource '{}' is not the placement's '{}'", binding.resource.text(), placement.resource.text()));
+  if (binding.revision != placement.revision)
+    differs(
+        fmt::format("revision '{}' is not the placement's '{}'", binding.revision.text(), placement.revision.text()));
+  if (placement.topology.find(binding.participant) == nullptr)
+    differs(fmt::format("placement '{}' has no participant '{}'", placement.name, binding.participant.text()));
+  if (!placement.tokens.contains(binding.tokens))
+    faults.add(Rule::kTokenBounds, "",
+               fmt::format("tokens {} lie outside the placement's tokens {}", range_text(binding.tokens),
+                           range_text(placement.tokens)));
+  const SnapshotDescriptor* snapshot = context.snapshot();
+  if (snapshot == nullptr) return;
+  if (binding.snapshot_digest != *context.snapshot_digest())
+    differs(fmt::format("snapshot_digest {} is not that of the snapshot ({})", binding.snapshot_digest.hex(),
+                        context.snapshot_digest()->hex()));
+  if (binding.resource != snapshot->resource)
+    differs(
+        fmt::format("resource '{}' is not the snapshot's '{}'", binding.resource.text(), snapshot->resource.text()));
+  if (binding.tokens != snapshot->tokens)
+    differs(
+        fmt::format("tokens {} are not the snapshot's {}", range_text(binding.tokens), range_text(snapshot->tokens)));
+  if (snapshot->cache_schema_digest != context.cache_schema_digest())
+    differs(fmt::format("the snapshot's cache schema {} is not that of placement '{}' ({})",
+                        snapshot->cache_schema_digest.hex(), placement.name, context.cache_schema_digest().hex()));
+}
+
+void canonicalize(RuntimeBinding& binding) {
+  std::stable_sort(binding.devices.begin(), binding.devices.end(),
+                   [](const Device& a, const Device& b) { return a.id < b.id; });
+  std::stable_sort(binding.regions.begin(), binding.regions.end(),
+                   [](const Region& a, const Region& b) { return a.id < b.id; });
+  canonicalize_views(binding.page_tables, binding.views);
+}
+
+void validate(const RuntimeBinding& binding, Faults& faults) {
+  faults.set_document(binding_label(binding));
+  const uint64_t faults_before = faults.total();
+  check_name(binding.operation.text(), "", "operation", faults);
+  check_name(binding.resource.text(), "", "resource", faults);
+  check_name(binding.revision.text(), "", "revision", faults);
+  check_name(binding.participant.text(), "", "participant", faults);
+  check_name(binding.instance.text(), "", "instance", faults);
+  if (binding.tokens.empty()) faults.add(Rule::kSnapshotEmpty, "", "the binding's tokens are empty");
+  for (size_t i = 0; i < binding.devices.size(); ++i) {
+    const Device& device = binding.devices[i];
+    const std::string place = fmt::format("device '{}'", device.id.text());
+    check_name(device.id.text(), place, "the device's id", faults);
+    check_name(device.kind, place, "kind", faults);
+    if (device.registration_bytes_max == 0)
+      faults.add(Rule::kFieldMinimum, place, "registration_bytes_max 0 is below 1");
+    if (i > 0 && binding.devices[i - 1].id == device.id)
+      faults.add(Rule::kDeviceRepeated, place, "the device stands there twice");
+  }
+  const std::optional<std::string>* endpoint = nullptr;
+  for (size_t i = 0; i < binding.regions.size(); ++i) {
+    const Region& region = binding.regions[i];
+    const std::string place = fmt::format("region '{}'", region.id.text());
+    check_region(region, binding, faults);
+    if (i > 0 && binding.regions[i - 1].id == region.id)
+      faults.add(Rule::kRegionRepeated, place, "the region stands there twice");
+    if (endpoint == nullptr) endpoint = &region.endpoint;
+    if (*endpoint != region.endpoint)
+      faults.add(Rule::kInstanceEndpoint, place,
+                 fmt::format("endpoint '{}' differs from '{}' of another region", region.endpoint.value_or("none"),
+                             endpoint->value_or("none")));
+  }
+  check_views_alone(view_document(binding), faults);
+  if (faults.total() != faults_before) return;
+  std::vector<AddressRange> addresses;
+  append_addresses(binding, "", addresses);
+  check_addresses(std::move(addresses), faults);
+}
+
+BindingContext::BindingContext(const Valid<PlacementManifest>& placement, const Valid<SnapshotDescriptor>* snapshot)
+    : placement_(&placement),
+      snapshot_(snapshot),
+      placement_digest_(digest(placement)),
+      cache_schema_digest_(crossdock::cache_schema_digest(placement)) {
+  if (snapshot != nullptr) snapshot_digest_ = digest(*snapshot);
+}
+
+BindingContext BindingContext::with_snapshot(const Valid<SnapshotDescriptor>& snapshot) const {
+  BindingContext context = *this;
+  context.snapshot_ = &snapshot;
+  context.snapshot_digest_ = digest(snapshot);
+  return context;
+}
+
+BindingContext BindingContext::without_snapshot() const {
+  BindingContext context = *this;
+  context.snapshot_ = nullptr;
+  context.snapshot_digest_.reset();
+  return context;
+}
+
+Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement) {
+  return digest_of_part(placement->cache_schema);
+}
+
+void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Faults& faults) {
+  faults.set_document(binding_label(*binding));
+  const uint64_t faults_before = faults.total();
+  check_binding_identity(*binding, context, faults);
+  if (faults.total() != faults_before) return;
+  const PlacementManifest& placement = context.placement();
+  const Part* part = placement.find_part(binding->participant);
+  check_views(view_document(*binding), placement.cache_schema, part->owns, placement.tokens, faults);
+}
+
+void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementManifest>& placement,
+                   const Valid<SnapshotDescriptor>& snapshot, Faults& faults) {
+  check_binding(binding, BindingContext(placement, &snapshot), faults);
+}
+
+void check_instances(std::span<const BoundParticipant> bound, Faults& faults) {
+  std::map<InstanceId, std::vector<const BoundParticipant*>> instances;
+  std::map<std::string, const BoundParticipant*> by_endpoint;   // the first of each endpoint
+  std::map<InstanceId, const BoundParticipant*> with_endpoint;  // the first of each instance
+  const auto endpoint_of = [](const BoundParticipant& participant) {
+    const std::vector<Region>& regions = (*participant.binding)->regions;
+    return regions.empty() ? std::optional<std::string>() : regions.front().endpoint;
+  };
+  for (const BoundParticipant& participant : bound) {
+    const InstanceId& instance = (*participant.binding)->instance;
+    instances[instance].push_back(&participant);
+    const std::optional<std::string> endpoint = endpoint_of(participant);
+    if (!endpoint) continue;
+    faults.set_document(label(participant));
+    const BoundParticipant& first_there = *by_endpoint.emplace(*endpoint, &participant).first->second;
+    if ((*first_there.binding)->instance != instance)
+      faults.add(Rule::kInstanceEndpoint, "",
+                 fmt::format("endpoint '{}' belongs to instance '{}', in {} to '{}'", *endpoint, instance.text(),
+                             label(first_there), (*first_there.binding)->instance.text()));
+    const BoundParticipant& first_of_instance = *with_endpoint.emplace(instance, &participant).first->second;
+    if (endpoint_of(first_of_instance) != endpoint)
+      faults.add(Rule::kInstanceEndpoint, "",
+                 fmt::format("instance '{}' has endpoint '{}', in {} '{}'", instance.text(), *endpoint,
+                             label(first_of_instance), *endpoint_of(first_of_instance)));
+  }
+  for (const auto& [instance, participants] : instances) InstanceCheck(participants, faults).run();
+}
+
+}  // namespace crossdock

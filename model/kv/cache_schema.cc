@@ -1,0 +1,67 @@
+#include "model/kv/cache_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/sorted.h"
+
+namespace crossdock {
+namespace {
+
+struct KnownDtype {
+  std::string_view name;
+  uint64_t item_bytes;
+};
+
+constexpr std::array kKnownDtypes = {
+    KnownDtype{"float64", 8},        KnownDtype{"float32", 4},
+    KnownDtype{"float16", 2},        KnownDtype{"bfloat16", 2},
+    KnownDtype{"float8_e4m3fn", 1},  KnownDtype{"float8_e4m3fnuz", 1},
+    KnownDtype{"float8_e5m2", 1},    KnownDtype{"float8_e5m2fnuz", 1},
+    KnownDtype{"float8_e8m0fnu", 1}, KnownDtype{"float4_e2m1fn_x2", 1},
+    KnownDtype{"int64", 8},          KnownDtype{"int32", 4},
+    KnownDtype{"int16", 2},          KnownDtype{"int8", 1},
+    KnownDtype{"uint8", 1},
+};
+
+}  // namespace
+
+const Component* LayerGroup::find(const ComponentName& name) const {
+  return find_sorted(components, &Component::name, name);
+}
+
+IntervalSet CacheSchema::layers() const {
+  std::vector<Range> ranges;
+  for (const LayerGroup& group : groups)
+    ranges.insert(ranges.end(), group.layers.ranges().begin(), group.layers.ranges().end());
+  return IntervalSet::from_ranges(std::move(ranges));
+}
+
+const LayerGroup* CacheSchema::find_group(uint64_t layer) const {
+  const auto found =
+      std::find_if(groups.begin(), groups.end(), [&](const LayerGroup& group) { return group.layers.contains(layer); });
+  return found == groups.end() ? nullptr : &*found;
+}
+
+Range live_tokens(const LayerGroup& group, const Component& component, Range tokens) {
+  if (component.is_state()) return Range(0, 1);
+  if (!group.window_tokens || tokens.size() <= *group.window_tokens) return tokens;
+  const uint64_t first = tokens.end() - *group.window_tokens;
+  return Range(std::max(tokens.begin(), first - first % *component.tokens_per_row), tokens.end());
+}
+
+bool cuts_row(Range tokens, Range whole, uint64_t tokens_per_row) {
+  const auto cuts = [tokens_per_row](uint64_t boundary, uint64_t outer) {
+    return boundary % tokens_per_row != 0 && boundary != outer;
+  };
+  return cuts(tokens.begin(), whole.begin()) || cuts(tokens.end(), whole.end());
+}
+
+std::optional<uint64_t> known_item_bytes(const std::string& dtype) {
+  for (const KnownDtype& known : kKnownDtypes)
+    if (known.name == dtype) return known.item_bytes;
+  return std::nullopt;
+}
+
+}  // namespace crossdock

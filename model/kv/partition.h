@@ -1,0 +1,51 @@
+// Partition: a placement from a cache schema and parallel sizes, as serving engines split a model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/faults.h"
+#include "model/kv/cache_schema.h"
+#include "model/kv/placement.h"
+#include "model/valid.h"
+
+namespace crossdock {
+
+// Whose rule shares out the layers that do not divide by the number of pipeline stages.
+enum class Engine {
+  kVllm,    // one more for each stage before the last, from the back (vllm/distributed/utils.py, get_pp_indices)
+  kSglang,  // one more for each of the last stages (sglang's get_pp_indices)
+};
+
+struct PartitionRequest {
+  std::string name;
+  ResourceId resource;
+  RevisionId revision;
+  Engine engine = Engine::kVllm;
+  uint64_t dp = 1;
+  uint64_t pp = 1;
+  uint64_t tp = 1;
+  uint64_t cp = 1;
+  uint64_t cp_block_tokens = 1;  // tokens are dealt to the context-parallel ranks in blocks of this size
+  uint64_t layer_count = 0;      // that the pipeline splits; layers of the schema above it are on the last stage
+  std::vector<uint64_t> layers_per_stage;  // instead of the engine's rule
+  std::vector<uint64_t> heads_per_rank;    // instead of equal shares, for components whose head count is their sum
+  std::optional<Paging> paging;
+};
+
+inline constexpr uint64_t kParticipantsMax = uint64_t{1} << 17;
+
+// Both engines share out heads alike: contiguous equal runs when tp divides the head count; when the head count divides
+// tp, tp / head_count neighbouring ranks are replicas of one head; otherwise a fault that names heads_per_rank.
+// A component with one head (MLA) is so replicated on every rank. Participants are called "d0-p1-t3-c0", without the d
+// and c of an axis of size 1.
+std::optional<Valid<PlacementManifest>> partition(const Valid<CacheSchema>& schema, const PartitionRequest& request,
+                                                  Faults& faults);
+
+// The layers of each stage by the engine's rule. Requires 1 <= stage_count.
+std::vector<uint64_t> split_layers(Engine engine, uint64_t layer_count, uint64_t stage_count);
+
+}  // namespace crossdock

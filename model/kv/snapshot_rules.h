@@ -1,0 +1,14 @@
+// Rules of a snapshot descriptor where it stands inside another document.
+#pragma once
+
+#include <string>
+
+#include "model/faults.h"
+#include "model/kv/snapshot.h"
+
+namespace crossdock {
+
+// `place` is where the snapshot stands; empty when it is the document.
+void check_snapshot(const SnapshotDescriptor& snapshot, const std::string& place, Faults& faults);
+
+}  // namespace crossdock

@@ -1,0 +1,80 @@
+// Store layout and store manifest: how a snapshot lies in objects.
+// Wire forms: docs/formats.md, "crossdock.store_layout" and "crossdock.store_manifest".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/interval_set.h"
+#include "model/faults.h"
+#include "model/ids.h"
+#include "model/kv/cache_schema.h"
+#include "model/kv/snapshot.h"
+#include "model/kv/view.h"
+
+namespace crossdock {
+
+// The order of the axes in an object, outermost first: page (or token), layer, head, dim.
+enum class ObjectOrder { kPlhd, kLphd, kHpld };
+
+struct ObjectOrderName {
+  std::string_view name;
+  ObjectOrder order;
+};
+
+inline constexpr std::array<ObjectOrderName, 3> kObjectOrders = {
+    {{"hpld", ObjectOrder::kHpld}, {"lphd", ObjectOrder::kLphd}, {"plhd", ObjectOrder::kPlhd}}};
+
+std::string_view object_order_name(ObjectOrder order);
+
+// One object per page (or per snapshot) and part: layers x components x heads.
+struct StorePart {
+  ObjectKey key;
+  IntervalSet layers;
+  std::vector<ComponentName> components;  // sorted
+  IntervalSet heads;
+
+  friend bool operator==(const StorePart&, const StorePart&) = default;
+};
+
+// Independent of every topology: any placement can write it and any can read it.
+struct StoreLayout {
+  std::string name;
+  CacheSchema cache_schema;
+  ObjectOrder object_order = ObjectOrder::kPlhd;
+  uint64_t page_tokens = 0;
+  std::vector<StorePart> parts;  // sorted by key; together each (layer, component, head) exactly once
+
+  friend bool operator==(const StoreLayout&, const StoreLayout&) = default;
+};
+
+struct StoredObject {
+  RegionId id;
+  uint64_t bytes = 0;
+  uint64_t chunk_bytes = 0;            // every chunk but the last has this length
+  std::vector<uint32_t> chunk_crc32c;  // of the bytes as stored, one per chunk
+
+  friend bool operator==(const StoredObject&, const StoredObject&) = default;
+};
+
+// A binding whose regions are objects, complete for its snapshot.
+struct StoreManifest {
+  SnapshotDescriptor snapshot;
+  CacheSchema cache_schema;
+  std::vector<StoredObject> objects;   // sorted by id
+  std::vector<PageTable> page_tables;  // sorted by id
+  std::vector<View> views;             // sorted
+
+  friend bool operator==(const StoreManifest&, const StoreManifest&) = default;
+};
+
+// See model/valid.h.
+void canonicalize(StoreLayout& layout);
+void validate(const StoreLayout& layout, Faults& faults);
+void canonicalize(StoreManifest& manifest);
+void validate(const StoreManifest& manifest, Faults& faults);
+
+}  // namespace crossdock
