@@ -18,11 +18,11 @@
 #include "model/kv/partition.h"
 #include "model/kv/pool_binding.h"
 #include "model/wire/documents.h"
-#include "planner/bound_side.h"
-#include "planner/lower.h"
-#include "planner/make_plan.h"
-#include "planner/store_geometry.h"
-#include "planner/verify_plan.h"
+#include "planner/kv/bound_side.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/store_geometry.h"
+#include "planner/kv/verify_plan.h"
 
 namespace crossdock {
 namespace {

@@ -20,7 +20,7 @@
 #include "bench/local_world.h"
 #include "bench/raw_files.h"
 #include "model/wire/documents.h"
-#include "planner/store_geometry.h"
+#include "planner/kv/store_geometry.h"
 
 namespace crossdock {
 namespace {

@@ -11,7 +11,7 @@
 #include "model/faults.h"
 #include "model/wire/documents.h"
 #include "model/wire/json_writer.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/plan_json.h"
 
 namespace CLI {
 class App;

@@ -14,13 +14,13 @@
 #include "cli/plan_output.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
-#include "planner/bound_side.h"
-#include "planner/expand.h"
-#include "planner/lower.h"
-#include "planner/make_plan.h"
-#include "planner/store_geometry.h"
-#include "planner/verify_plan.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/bound_side.h"
+#include "planner/kv/expand.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/plan_json.h"
+#include "planner/kv/store_geometry.h"
+#include "planner/kv/verify_plan.h"
 
 namespace crossdock::cli {
 namespace {

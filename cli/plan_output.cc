@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "model/text.h"
 #include "model/wire/json_writer.h"
-#include "planner/fault_tokens.h"
+#include "planner/kv/fault_tokens.h"
 
 namespace crossdock::cli {
 namespace {

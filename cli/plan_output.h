@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/gather.h"
-#include "planner/lower.h"
-#include "planner/make_plan.h"
-#include "planner/plan.h"
-#include "planner/plan_volume.h"
-#include "planner/verify_plan.h"
+#include "planner/copy/gather.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/plan.h"
+#include "planner/kv/plan_volume.h"
+#include "planner/kv/verify_plan.h"
 
 namespace crossdock::cli {
 

@@ -13,7 +13,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
-#include "planner/store_geometry.h"
+#include "planner/kv/store_geometry.h"
 
 namespace crossdock::cli {
 

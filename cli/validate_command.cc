@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
-#include "planner/verify_plan.h"
+#include "planner/kv/verify_plan.h"
 
 namespace crossdock::cli {
 namespace {

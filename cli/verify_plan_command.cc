@@ -9,8 +9,8 @@
 #include "cli/options.h"
 #include "cli/plan_output.h"
 #include "model/wire/json_writer.h"
-#include "planner/verify_plan.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/plan_json.h"
+#include "planner/kv/verify_plan.h"
 
 namespace crossdock::cli {
 namespace {

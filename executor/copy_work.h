@@ -14,8 +14,8 @@
 
 #include "model/ids.h"
 #include "model/kv/binding.h"
-#include "planner/bound_side.h"
-#include "planner/steps.h"
+#include "planner/copy/steps.h"
+#include "planner/kv/bound_side.h"
 
 namespace crossdock {
 

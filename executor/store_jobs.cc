@@ -8,8 +8,8 @@
 
 #include "base/checked.h"
 #include "model/wire/documents.h"
-#include "planner/bound_side.h"
-#include "planner/proved_plan.h"
+#include "planner/kv/bound_side.h"
+#include "planner/kv/proved_plan.h"
 
 namespace crossdock {
 namespace {

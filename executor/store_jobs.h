@@ -17,9 +17,9 @@
 #include "model/kv/snapshot.h"
 #include "model/kv/store.h"
 #include "model/valid.h"
-#include "planner/lower.h"
-#include "planner/make_plan.h"
-#include "planner/store_geometry.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/store_geometry.h"
 
 namespace crossdock {
 

@@ -17,16 +17,16 @@
 #include "executor/ids.h"
 #include "model/kv/store.h"
 #include "model/valid.h"
-#include "planner/layout_catalog.h"
-#include "planner/page_keys.h"
-#include "planner/prefix_match.h"
+#include "planner/kv/layout_catalog.h"
+#include "planner/kv/page_keys.h"
+#include "planner/kv/prefix_match.h"
 
 namespace crossdock {
 
 // A stored snapshot is found by the identity of its descriptor: equal content, equal name.
 using SnapshotId = Sha256Digest;
 
-// One page object's place in a page store: planner/prefix_match.h, PageInventory.
+// One page object's place in a page store: planner/kv/prefix_match.h, PageInventory.
 struct PageObjectKey {
   PageKey page;
   Sha256Digest layout;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "model/wire/documents.h"
-#include "planner/bound_side.h"
-#include "planner/proved_plan.h"
+#include "planner/kv/bound_side.h"
+#include "planner/kv/proved_plan.h"
 
 namespace crossdock {
 namespace {

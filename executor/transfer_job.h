@@ -17,8 +17,8 @@
 #include "model/kv/placement.h"
 #include "model/kv/snapshot.h"
 #include "model/valid.h"
-#include "planner/lower.h"
-#include "planner/make_plan.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/make_plan.h"
 
 namespace crossdock {
 

@@ -8,7 +8,7 @@
 #include "model/kv/partition.h"
 #include "model/kv/pool_binding.h"
 #include "model/wire/documents.h"
-#include "planner/store_geometry.h"
+#include "planner/kv/store_geometry.h"
 
 namespace crossdock {
 namespace {

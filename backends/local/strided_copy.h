@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/range.h"
-#include "planner/steps.h"
+#include "planner/copy/steps.h"
 
 namespace crossdock {
 

@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "executor/upload_ledger.h"
-#include "planner/layout_catalog.h"
+#include "planner/kv/layout_catalog.h"
 
 namespace crossdock {
 

@@ -8,7 +8,7 @@
 
 #include "executor/wire/values_json.h"
 #include "model/wire/codec.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/plan_json.h"
 
 namespace crossdock {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "executor/copy_work.h"
-#include "planner/steps.h"
+#include "planner/copy/steps.h"
 #include "sim/shadow/shadow_cells.h"
 
 namespace crossdock::shadow {

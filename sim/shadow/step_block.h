@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "planner/steps.h"
+#include "planner/copy/steps.h"
 
 namespace crossdock::shadow {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/copy_work.h"
-#include "planner/steps.h"
+#include "planner/copy/steps.h"
 #include "sim/shadow/shadow_cells.h"
 #include "sim/shadow/stored_view.h"
 

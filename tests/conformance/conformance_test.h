@@ -24,7 +24,7 @@ Bytes random_bytes(Rng& rng, uint64_t count);
 // CRC-32C, bit by bit: reflected, polynomial 0x1EDC6F41, start and final exclusive or 0xffffffff.
 uint32_t naive_crc32c(std::span<const std::byte> bytes);
 
-// Calls visit(source offset, target offset) for each byte of the step, in the order of planner/steps.h.
+// Calls visit(source offset, target offset) for each byte of the step, in the order of planner/copy/steps.h.
 template <class Visit>
 void for_each_byte(const CopyStep& step, Visit visit) {
   uint64_t count = 1;

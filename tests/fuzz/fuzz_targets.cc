@@ -5,8 +5,8 @@
 #include "model/kv/binding_rules.h"
 #include "model/mooncake/mooncake.h"
 #include "model/wire/documents.h"
-#include "planner/verify_plan.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/plan_json.h"
+#include "planner/kv/verify_plan.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "model/wire/documents.h"
-#include "planner/make_plan.h"
-#include "planner/verify_plan.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/verify_plan.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

@@ -11,8 +11,8 @@
 #include "base/range.h"
 #include "base/status.h"
 #include "model/kv/binding.h"
-#include "planner/lower.h"
-#include "planner/store_geometry.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/store_geometry.h"
 
 namespace crossdock::testing {
 

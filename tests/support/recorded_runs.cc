@@ -5,7 +5,7 @@
 
 #include "backends/store/heap_tables.h"
 #include "model/wire/documents.h"
-#include "planner/store_geometry.h"
+#include "planner/kv/store_geometry.h"
 
 namespace crossdock::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/file.h"
-#include "planner/make_plan.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/plan_json.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

@@ -1,6 +1,6 @@
 // Direct or packed: the counts and times of plans small enough to reckon by hand, the cases from the field that count
 // descriptors, and random limits against operations cut one by one.
-#include "planner/gather.h"
+#include "planner/copy/gather.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@
 
 #include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
-#include "planner/bound_side.h"
-#include "planner/make_plan.h"
-#include "planner/plan_side.h"
-#include "planner/verify_plan.h"
+#include "planner/kv/bound_side.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/plan_side.h"
+#include "planner/kv/verify_plan.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock {

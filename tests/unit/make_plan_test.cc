@@ -1,6 +1,6 @@
 // The planner: what it refuses, how compact its plans are, and which sources it chooses. That plans are right is shown
 // by tests/property/plan_property_test.cc and the verifier.
-#include "planner/make_plan.h"
+#include "planner/kv/make_plan.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "model/wire/documents.h"
-#include "planner/plan_volume.h"
-#include "planner/store_geometry.h"
-#include "planner/verify_plan.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/plan_json.h"
+#include "planner/kv/plan_volume.h"
+#include "planner/kv/store_geometry.h"
+#include "planner/kv/verify_plan.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

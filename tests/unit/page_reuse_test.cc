@@ -18,9 +18,9 @@
 #include "base/rng.h"
 #include "model/kv/partition.h"
 #include "model/wire/documents.h"
-#include "planner/layout_catalog.h"
-#include "planner/page_keys.h"
-#include "planner/prefix_match.h"
+#include "planner/kv/layout_catalog.h"
+#include "planner/kv/page_keys.h"
+#include "planner/kv/prefix_match.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

@@ -1,5 +1,5 @@
 // Where the rows of common tokens lie on both sides, against a walk from token to token.
-#include "planner/page_runs.h"
+#include "planner/kv/page_runs.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

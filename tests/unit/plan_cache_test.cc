@@ -1,4 +1,4 @@
-#include "planner/plan_cache.h"
+#include "planner/kv/plan_cache.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Transfer plans in JSON. The expected text is written out by hand once, and for plans that are made or drawn it is
 // what nlohmann's library prints for the same values, with sorted fields and in ASCII.
-#include "planner/wire/plan_json.h"
+#include "planner/kv/plan_json.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@
 
 #include "base/rng.h"
 #include "model/kv/partition.h"
-#include "planner/make_plan.h"
-#include "planner/verify_plan.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/verify_plan.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

@@ -17,12 +17,12 @@
 #include "base/file.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
-#include "planner/bound_side.h"
-#include "planner/expand.h"
-#include "planner/lower.h"
-#include "planner/make_plan.h"
-#include "planner/store_geometry.h"
-#include "planner/verify_plan.h"
+#include "planner/kv/bound_side.h"
+#include "planner/kv/expand.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/store_geometry.h"
+#include "planner/kv/verify_plan.h"
 #include "tests/unit/mooncake_fixture.h"
 
 namespace crossdock::mooncake {

@@ -11,9 +11,9 @@
 #include "model/kv/binding_rules.h"
 #include "model/kv/partition.h"
 #include "model/mooncake/mooncake.h"
-#include "planner/make_plan.h"
-#include "planner/verify_plan.h"
-#include "planner/wire/plan_json.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/plan_json.h"
+#include "planner/kv/verify_plan.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {

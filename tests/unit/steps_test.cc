@@ -1,5 +1,5 @@
 // Strided steps, their contiguous pieces, their cuts and their batches, against each byte written out.
-#include "planner/steps.h"
+#include "planner/copy/steps.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

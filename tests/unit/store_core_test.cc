@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "executor/retry.h"
-#include "planner/layout_catalog.h"
+#include "planner/kv/layout_catalog.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/small_store.h"
 

@@ -1,5 +1,5 @@
 // Sets of tokens, against each token looked at.
-#include "planner/token_set.h"
+#include "planner/kv/token_set.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

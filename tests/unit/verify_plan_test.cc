@@ -1,6 +1,6 @@
 // Plans against their two documents: right ones are accepted, and each way of being wrong is told with its place. The
 // definition that they are compared with looks at each element.
-#include "planner/verify_plan.h"
+#include "planner/kv/verify_plan.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,70 @@
+// What the owners of one side claim of the tensors of a plan, in numbers.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/interval_set.h"
+#include "model/kv/token_ownership.h"
+#include "planner/kv/plan.h"
+#include "planner/kv/plan_side.h"
+#include "planner/kv/tensors.h"
+
+namespace crossdock {
+
+// Gives equal values one number, in the order of their first appearance.
+template <class Value>
+class Interner {
+ public:
+  uint32_t intern(const Value& value) {
+    if (last_ < values_.size() && *values_[last_] == value) return last_;
+    const auto [entry, is_new] = numbers_.try_emplace(value, static_cast<uint32_t>(values_.size()));
+    if (is_new) values_.push_back(&entry->first);
+    return last_ = entry->second;
+  }
+  const Value& operator[](uint32_t number) const { return *values_[number]; }
+  size_t size() const { return values_.size(); }
+  std::vector<Value> to_vector() const {
+    std::vector<Value> values;
+    values.reserve(values_.size());
+    for (const Value* value : values_) values.push_back(*value);
+    return values;
+  }
+
+ private:
+  std::map<Value, uint32_t> numbers_;
+  std::vector<const Value*> values_;
+  uint32_t last_ = 0;
+};
+
+// One interval of heads of one tensor that one owner has.
+struct Claim {
+  uint32_t tensor = 0;
+  uint32_t dp = 0;  // of a source: number of its data-parallel rank, given by the planner
+  uint32_t layer_set = 0;
+  uint32_t replica_count = 1;
+  uint32_t replica_ordinal = 0;
+  Range heads;
+  uint32_t ownership = 0;  // the token ownership
+  uint32_t owner = 0;      // index into the side's owners
+
+  friend auto operator<=>(const Claim&, const Claim&) = default;
+};
+
+// The numbers that the claims of both sides use.
+struct ClaimNumbers {
+  Interner<IntervalSet> layer_sets;
+  Interner<TokenOwnership> ownerships;
+};
+
+enum class ClaimSide { kSource, kTarget };
+
+// The claims of the given owners, in the order of owners. Whatever they own outside the tensors is left out. Replica
+// counts pass 2^32 in no valid document, since each replica is a participant.
+std::vector<Claim> collect_claims(const PlanSide& side, ClaimSide which, std::span<const uint32_t> owners,
+                                  const CommonTensors& common, ClaimNumbers& numbers);
+
+}  // namespace crossdock

@@ -1,0 +1,83 @@
+#include "planner/kv/plan_cache.h"
+
+#include <algorithm>
+
+#include "planner/kv/proved_plan.h"
+
+namespace crossdock {
+namespace {
+
+std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<PlanCache::BindingPointer>& bindings) {
+  std::vector<std::pair<ParticipantId, InstanceId>> names;
+  names.reserve(bindings.size());
+  for (const PlanCache::BindingPointer& binding : bindings)
+    names.emplace_back((*binding)->participant, (*binding)->instance);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Takes new pages; false when they cannot be taken, or the bindings are not about this placement and snapshot.
+bool rebind(BoundSide& side, const BindingContext& context, const std::vector<const Valid<RuntimeBinding>*>& bindings) {
+  Faults none;
+  for (const Valid<RuntimeBinding>* binding : bindings) check_binding_identity(**binding, context, none);
+  return none.empty() && side.rebind(bindings, &context);
+}
+
+}  // namespace
+
+PlanCache::PlanCache(const PlanCacheLimits& limits)
+    : limits_(limits), plans_(limits.plan_count_max), lowered_(limits.lowered_count_max) {}
+
+PlanCache::PlanPointer PlanCache::plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
+                                       Faults& faults) {
+  const PlanKey key(source.digest(), target.digest(), options);
+  if (const PlanPointer* known = plans_.find(key)) {
+    ++counts_.plans_reused;
+    return *known;
+  }
+  std::optional<Valid<TransferPlan>> made =
+      make_proved_plan(source, target, options, limits_.plan, limits_.verify, faults);
+  if (!made) return nullptr;
+  ++counts_.plans_made;
+  return plans_.put(key, std::make_shared<const Valid<TransferPlan>>(std::move(*made)));
+}
+
+std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, const BindingContext& source,
+                                                    std::vector<BindingPointer> source_bindings,
+                                                    const BindingContext& target,
+                                                    std::vector<BindingPointer> target_bindings, Faults& faults) {
+  const std::vector<const Valid<RuntimeBinding>*> source_list = pointers_to(source_bindings);
+  const std::vector<const Valid<RuntimeBinding>*> target_list = pointers_to(target_bindings);
+  const LoweredKey key(plan.get(), names_of(source_bindings), names_of(target_bindings));
+  if (Template* known = lowered_.find(key)) {
+    BoundSide new_source = known->source;
+    BoundSide new_target = known->target;
+    Faults none;
+    const bool takes_pages = rebind(new_source, source, source_list) && rebind(new_target, target, target_list) &&
+                             check_sides(**plan, new_source, new_target, none);
+    if (takes_pages) {
+      ++counts_.lowered_rebound;
+      auto lowered = std::make_shared<const LoweredPlan>(known->lowered->rebound(**plan, new_source, new_target));
+      *known = Template{plan,
+                        std::move(source_bindings),
+                        std::move(target_bindings),
+                        std::move(new_source),
+                        std::move(new_target),
+                        std::move(lowered)};
+      return known->lowered;
+    }
+  }
+  std::optional<BoundSide> new_source = BoundSide::bind(source, source_list, faults);
+  std::optional<BoundSide> new_target = BoundSide::bind(target, target_list, faults);
+  if (!new_source || !new_target) return nullptr;
+  std::optional<LoweredPlan> lowered =
+      crossdock::lower(**plan, *new_source, *new_target, LowerOptions{}, limits_.lower, faults);
+  if (!lowered) return nullptr;
+  ++counts_.lowered_made;
+  return lowered_
+      .put(key, Template{plan, std::move(source_bindings), std::move(target_bindings), std::move(*new_source),
+                         std::move(*new_target), std::make_shared<const LoweredPlan>(std::move(*lowered))})
+      .lowered;
+}
+
+}  // namespace crossdock

@@ -1,0 +1,90 @@
+// Plan cache: plans by the identities of both documents and the options, and lowered plans by plan and runtime
+// instances. Serving moves snapshot after snapshot between the same placements; then the plan is there already, and of
+// a lowering only the pages are computed again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/lru_map.h"
+#include "base/sha256.h"
+#include "model/faults.h"
+#include "model/kv/binding.h"
+#include "model/kv/binding_rules.h"
+#include "model/valid.h"
+#include "planner/kv/bound_side.h"
+#include "planner/kv/lower.h"
+#include "planner/kv/make_plan.h"
+#include "planner/kv/verify_plan.h"
+
+namespace crossdock {
+
+struct PlanCacheLimits {
+  size_t plan_count_max = 64;
+  size_t lowered_count_max = 64;
+  PlanLimits plan = {};
+  VerifyLimits verify = {};
+  LowerLimits lower = {};
+};
+
+struct PlanCacheCounts {
+  uint64_t plans_made = 0;
+  uint64_t plans_reused = 0;
+  uint64_t lowered_made = 0;
+  uint64_t lowered_rebound = 0;
+
+  friend bool operator==(const PlanCacheCounts&, const PlanCacheCounts&) = default;
+};
+
+// Not for use by several threads at once; what it returns may be shared.
+class PlanCache {
+ public:
+  using PlanPointer = std::shared_ptr<const Valid<TransferPlan>>;
+  using BindingPointer = crossdock::BindingPointer;
+
+  explicit PlanCache(const PlanCacheLimits& limits);
+
+  // The plan for these documents and options, made and proved (verify_plan) when it is not there. Null, and faults are
+  // added, when it cannot be; failures are not kept.
+  PlanPointer plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options, Faults& faults);
+
+  // A live plan with its bindings. When the last bindings between the same instances differ in their pages only
+  // (BoundSide::rebind), patterns are reused and nothing but page runs is computed; else the bindings are checked in
+  // full (BoundSide::bind) and lowered. The bindings are kept while they serve as the template; the
+  // placements of the two contexts must live until the next call for the same plan and instances, or as long as the
+  // cache.
+  std::shared_ptr<const LoweredPlan> lower(const PlanPointer& plan, const BindingContext& source,
+                                           std::vector<BindingPointer> source_bindings, const BindingContext& target,
+                                           std::vector<BindingPointer> target_bindings, Faults& faults);
+
+  const PlanCacheCounts& counts() const { return counts_; }
+  size_t plan_count() const { return plans_.size(); }
+  size_t lowered_count() const { return lowered_.size(); }
+
+ private:
+  using PlanKey = std::tuple<Sha256Digest, Sha256Digest, PlanOptions>;
+  using Names = std::vector<std::pair<ParticipantId, InstanceId>>;
+  using LoweredKey = std::tuple<const void*, Names, Names>;  // the plan, which the entry keeps alive
+
+  struct Template {
+    PlanPointer plan;
+    std::vector<BindingPointer> source_bindings;
+    std::vector<BindingPointer> target_bindings;
+    BoundSide source;
+    BoundSide target;
+    std::shared_ptr<const LoweredPlan> lowered;
+  };
+
+  PlanCacheLimits limits_;
+  PlanCacheCounts counts_;
+  LruMap<PlanKey, PlanPointer> plans_;
+  LruMap<LoweredKey, Template> lowered_;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,314 @@
+#include "planner/kv/prefix_match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/checked.h"
+#include "model/kv/schema_rules.h"
+
+namespace crossdock {
+namespace {
+
+// How many parts of what a page needs depends only on how far it lies from the end of the prefix: the nearer, the more
+// groups are live in it. Groups that are live equally far make up a level; level l needs the parts of levels 1 to l,
+// and level 0 needs none.
+class Levels {
+ public:
+  Levels(const CacheSchema& schema, uint64_t page_tokens, uint64_t page_count) {
+    std::vector<uint64_t> reaches;
+    for (const LayerGroup& group : schema.groups) {
+      // A window that reaches back over all pages of the request is as good as none.
+      const uint64_t reach =
+          group.window_tokens ? std::min(div_round_up(*group.window_tokens, page_tokens), page_count) : page_count;
+      reaches.push_back(reach);
+      const bool has_rows = std::any_of(group.components.begin(), group.components.end(),
+                                        [](const Component& component) { return !component.is_state(); });
+      if (has_rows) reach_.push_back(reach);
+    }
+    std::sort(reach_.begin(), reach_.end(), std::greater<>());
+    reach_.erase(std::unique(reach_.begin(), reach_.end()), reach_.end());
+    for (const uint64_t reach : reaches) of_group_.push_back(level_of(reach));
+  }
+
+  size_t count() const { return reach_.size(); }
+  // Of the groups that are live furthest back; 0 when no group has rows.
+  uint64_t longest_reach() const { return reach_.empty() ? 0 : reach_.front(); }
+  size_t of_group(size_t group) const { return of_group_[group]; }
+  // Of the page with `distance` pages between it and the end of the prefix.
+  size_t at(uint64_t distance) const { return level_of(distance + 1); }
+
+ private:
+  // How many levels reach back at least this far. O(log levels).
+  size_t level_of(uint64_t reach) const {
+    const auto end = std::partition_point(reach_.begin(), reach_.end(), [&](uint64_t own) { return own >= reach; });
+    return static_cast<size_t>(end - reach_.begin());
+  }
+
+  std::vector<uint64_t> reach_;  // descending: pages of each level
+  std::vector<size_t> of_group_;
+};
+
+// The parts of one layout that have objects of one kind.
+struct LayoutParts {
+  const CatalogedLayout* layout;
+  std::vector<const ObjectKey*> parts;  // by level, then by key: what a level needs are the first of them
+  std::vector<size_t> counts;           // at [level]: how many
+};
+
+// The lowest level at which a page needs the part's object of this kind; empty when there is no such object. States
+// have one level.
+std::optional<size_t> part_level(const StorePart& part, PageObject object, const CacheSchema& schema,
+                                 const LayerIndex& index, const Levels& levels) {
+  std::optional<size_t> lowest;
+  index.for_each_piece(part.layers, [&](Range, size_t group) {
+    const bool holds = std::any_of(part.components.begin(), part.components.end(), [&](const ComponentName& name) {
+      return schema.groups[group].find(name)->is_state() == (object == PageObject::kState);
+    });
+    const size_t level = object == PageObject::kState ? 1 : levels.of_group(group);
+    if (holds && (!lowest || level < *lowest)) lowest = level;
+  });
+  return lowest;
+}
+
+LayoutParts layout_parts(const CatalogedLayout& cataloged, PageObject object, const Levels& levels) {
+  const StoreLayout& layout = *cataloged.layout;
+  const LayerIndex index(layout.cache_schema);
+  std::vector<std::vector<const ObjectKey*>> by_level(object == PageObject::kState ? 2 : levels.count() + 1);
+  for (const StorePart& part : layout.parts)
+    if (const auto level = part_level(part, object, layout.cache_schema, index, levels))
+      by_level[*level].push_back(&part.key);
+  LayoutParts result{&cataloged, {}, {}};
+  for (const std::vector<const ObjectKey*>& parts : by_level) {
+    result.parts.insert(result.parts.end(), parts.begin(), parts.end());
+    result.counts.push_back(result.parts.size());
+  }
+  return result;
+}
+
+// The objects of one kind: what the inventory has of them, each looked up once and only when it matters. The parts of a
+// layout are looked up in order and up to the first that is missing, so that one number is all that is kept of them.
+class Presence {
+ public:
+  Presence(PageObject object, const LayoutCatalog& catalog, const Levels& levels, std::span<const PageKey> pages,
+           const PageInventory& inventory)
+      : object_(object), pages_(pages), inventory_(inventory) {
+    for (const CatalogedLayout& layout : catalog.layouts()) layouts_.push_back(layout_parts(layout, object, levels));
+    for (size_t level = 0; !layouts_.empty() && level < layouts_.front().counts.size(); ++level) {
+      std::vector<size_t>& order = preference_.emplace_back(layouts_.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return layouts_[a].counts[level] < layouts_[b].counts[level]; });
+    }
+  }
+
+  // Makes room for the answers; before any look-up.
+  void reserve() { known_.resize(pages_.size() * layouts_.size()); }
+
+  // Whether any layout has objects of this kind; then all have.
+  bool exist() const { return !layouts_.empty() && !layouts_.front().parts.empty(); }
+  size_t part_count() const {
+    return std::accumulate(layouts_.begin(), layouts_.end(), size_t{0},
+                           [](size_t sum, const LayoutParts& layout) { return sum + layout.parts.size(); });
+  }
+  uint64_t lookup_count() const { return lookup_count_; }
+
+  size_t needed_count(size_t layout, size_t level) const { return layouts_[layout].counts[level]; }
+  const Sha256Digest& digest(size_t layout) const { return layouts_[layout].layout->digest; }
+  std::vector<ObjectKey> needed(size_t layout, size_t level) const {
+    std::vector<ObjectKey> keys;
+    for (size_t i = 0; i < needed_count(layout, level); ++i) keys.push_back(*layouts_[layout].parts[i]);
+    std::sort(keys.begin(), keys.end());
+    return keys;
+  }
+
+  // The layout that serves the page at this level with the fewest objects: `preferred` if it is one of several, else
+  // the one with the lowest digest. Empty when none has all that is needed.
+  std::optional<size_t> choose(uint64_t page, size_t level, std::optional<size_t> preferred = std::nullopt) {
+    for (const size_t layout : preference_[level]) {
+      if (preferred && needed_count(*preferred, level) == needed_count(layout, level) &&
+          is_complete(page, *preferred, level))
+        return preferred;
+      if (is_complete(page, layout, level)) return layout;
+    }
+    return std::nullopt;
+  }
+
+  // Why no layout serves the page at this level. Looks up all parts that are needed; call it once, last.
+  PrefixStop stop(uint64_t page, size_t level) {
+    PrefixStop stop;
+    for (const size_t layout : preference_[level]) {
+      std::vector<ObjectKey> missing = missing_parts(page, layout, level);
+      if (stop.layout && missing.size() >= stop.missing.size()) continue;
+      const CatalogedLayout& cataloged = *layouts_[layout].layout;
+      stop = PrefixStop{page, object_, cataloged.digest, cataloged.layout->name, std::move(missing)};
+    }
+    return stop;
+  }
+
+ private:
+  struct Known {
+    uint32_t present_count = 0;  // that many leading parts are there
+    bool next_missing = false;   // and the one after them is not
+  };
+
+  bool has(uint64_t page, const LayoutParts& layout, size_t part) {
+    ++lookup_count_;
+    return inventory_.has(pages_[page], layout.layout->digest, *layout.parts[part], object_);
+  }
+
+  bool is_complete(uint64_t page, size_t layout, size_t level) {
+    const LayoutParts& parts = layouts_[layout];
+    Known& known = known_[page * layouts_.size() + layout];
+    while (known.present_count < parts.counts[level] && !known.next_missing) {
+      if (has(page, parts, known.present_count))
+        ++known.present_count;
+      else
+        known.next_missing = true;
+    }
+    return known.present_count >= parts.counts[level];
+  }
+
+  std::vector<ObjectKey> missing_parts(uint64_t page, size_t layout, size_t level) {
+    const LayoutParts& parts = layouts_[layout];
+    std::vector<ObjectKey> missing;
+    if (is_complete(page, layout, level)) return missing;
+    const size_t first = known_[page * layouts_.size() + layout].present_count;
+    missing.push_back(*parts.parts[first]);
+    for (size_t part = first + 1; part < parts.counts[level]; ++part)
+      if (!has(page, parts, part)) missing.push_back(*parts.parts[part]);
+    std::sort(missing.begin(), missing.end());
+    return missing;
+  }
+
+  PageObject object_;
+  std::span<const PageKey> pages_;
+  const PageInventory& inventory_;
+  std::vector<LayoutParts> layouts_;             // in the catalog's order: by digest
+  std::vector<std::vector<size_t>> preference_;  // at [level]: layouts by objects needed, then by digest
+  std::vector<Known> known_;                     // at [page * layouts + layout]
+  uint64_t lookup_count_ = 0;
+};
+
+class Matcher {
+ public:
+  // The catalog has a layout.
+  Matcher(const LayoutCatalog& catalog, std::span<const PageKey> pages, const PageInventory& inventory)
+      : page_tokens_(catalog.domain().page_tokens),
+        page_count_(pages.size()),
+        levels_(catalog.layouts().front().layout->cache_schema, page_tokens_, page_count_),
+        rows_(PageObject::kRows, catalog, levels_, pages, inventory),
+        state_(PageObject::kState, catalog, levels_, pages, inventory) {}
+
+  std::optional<uint64_t> lookup_count_worst() const {
+    return checked_mul(page_count_, rows_.part_count() + state_.part_count());
+  }
+
+  PrefixMatch run() {
+    rows_.reserve();
+    state_.reserve();
+    PrefixMatch match;
+    match.page_count = longest();
+    match.token_count = match.page_count * page_tokens_;
+    choose_sources(match);
+    if (match.page_count < page_count_)
+      match.stop = is_lost(match.page_count, levels_.count()) ? rows_.stop(match.page_count, levels_.count())
+                                                              : state_.stop(match.page_count, 1);
+    match.lookup_count = rows_.lookup_count() + state_.lookup_count();
+    return match;
+  }
+
+ private:
+  bool is_lost(uint64_t page, size_t level) { return level > 0 && !rows_.choose(page, level); }
+
+  // No prefix is longer: the pages before the first that a group lacks which is live in all pages.
+  uint64_t upper_bound() {
+    uint64_t page = 0;
+    if (levels_.longest_reach() < page_count_) return page_count_;
+    while (page < page_count_ && !is_lost(page, 1)) ++page;
+    return page;
+  }
+
+  // A page such that no prefix longer than it and up to `count` pages is restorable; empty when one of `count` pages
+  // is. A page that is lost at its distance from the end is lost at each smaller one, where more groups are live.
+  std::optional<uint64_t> lost_page(uint64_t count) {
+    if (state_.exist() && !state_.choose(count - 1, 1)) return count - 1;
+    const uint64_t live = std::min(count, levels_.longest_reach());
+    for (uint64_t distance = 0; distance < live; ++distance)
+      if (is_lost(count - 1 - distance, levels_.at(distance))) return count - 1 - distance;
+    return std::nullopt;
+  }
+
+  // Each page is passed once on the way down, and once more by the last, successful look at the live pages.
+  uint64_t longest() {
+    uint64_t count = upper_bound();
+    while (count > 0) {
+      const std::optional<uint64_t> lost = lost_page(count);
+      if (!lost) break;
+      count = *lost;
+    }
+    return count;
+  }
+
+  void choose_sources(PrefixMatch& match) {
+    const uint64_t count = match.page_count;
+    std::optional<size_t> layout;  // of the page before
+    size_t needed_count = 0;
+    for (uint64_t page = count - std::min(count, levels_.longest_reach()); page < count; ++page) {
+      const size_t level = levels_.at(count - 1 - page);
+      const std::optional<size_t> chosen = rows_.choose(page, level, layout);
+      CHECK(chosen.has_value());  // longest() found it restorable
+      if (chosen == layout && rows_.needed_count(*chosen, level) == needed_count) {
+        match.rows.back().pages = Range(match.rows.back().pages.begin(), page + 1);
+        continue;
+      }
+      layout = chosen;
+      needed_count = rows_.needed_count(*chosen, level);
+      match.rows.push_back(RowSource{Range(page, page + 1), rows_.digest(*chosen), rows_.needed(*chosen, level)});
+    }
+    if (count == 0 || !state_.exist()) return;
+    const std::optional<size_t> chosen = state_.choose(count - 1, 1, layout);
+    CHECK(chosen.has_value());
+    match.state = StateSource{count - 1, state_.digest(*chosen), state_.needed(*chosen, 1)};
+  }
+
+  uint64_t page_tokens_;
+  uint64_t page_count_;
+  Levels levels_;
+  Presence rows_;
+  Presence state_;
+};
+
+}  // namespace
+
+std::string PrefixStop::to_text() const {
+  if (!layout) return fmt::format("page {}: the catalog has no layout", page);
+  const std::string more = missing.size() > 1 ? fmt::format(", and {} more", missing.size() - 1) : "";
+  return fmt::format("page {}: layout '{}': {}part '{}' is missing{}", page, layout_name,
+                     object == PageObject::kState ? "the state of " : "", missing.front().text(), more);
+}
+
+Result<PrefixMatch> match_prefix(const LayoutCatalog& catalog, std::span<const PageKey> pages,
+                                 const PageInventory& inventory, const PrefixLimits& limits) {
+  const uint64_t page_tokens = catalog.domain().page_tokens;
+  if (!checked_mul(pages.size(), page_tokens))
+    return Status(Code::kInvalidArgument,
+                  fmt::format("prefix match: {} pages of {} tokens pass 2^64 - 1 tokens", pages.size(), page_tokens));
+  if (pages.empty()) return PrefixMatch();
+  if (catalog.layouts().empty()) {
+    PrefixMatch match;
+    match.stop = PrefixStop();
+    return match;
+  }
+  Matcher matcher(catalog, pages, inventory);
+  const std::optional<uint64_t> worst = matcher.lookup_count_worst();
+  if (!worst || *worst > limits.lookup_count_max)
+    return Status(Code::kResourceExhausted, fmt::format("prefix match: {} pages may take more look-ups than {}",
+                                                        pages.size(), limits.lookup_count_max));
+  return matcher.run();
+}
+
+}  // namespace crossdock

@@ -1,0 +1,123 @@
+#include "planner/kv/source_index.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace crossdock {
+namespace {
+
+auto class_key(const Claim& claim) {
+  return std::tie(claim.tensor, claim.dp, claim.layer_set, claim.replica_count, claim.replica_ordinal);
+}
+
+// What joining took, about: intervals, and the blocks of the common period.
+uint64_t ranges_in(const TokenSet& set) {
+  return 1 + set.intervals.ranges().size() + (set.cycle ? 2 * set.cycle->blocks.ranges().size() : 0);
+}
+
+auto layer_key(const SourceIndex::Class& members) {
+  return std::tie(members.tensor, members.dp, members.layer_set, members.replica_count);
+}
+
+}  // namespace
+
+SourceIndex::SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers)
+    : numbers_(numbers), claims_(std::move(claims)) {
+  std::sort(claims_.begin(), claims_.end());
+  reach_.reserve(claims_.size());
+  for (uint32_t i = 0; i < claims_.size(); ++i) {
+    const Claim& claim = claims_[i];
+    if (i == 0 || class_key(claims_[i - 1]) != class_key(claim)) {
+      classes_.push_back(
+          Class{claim.tensor, claim.dp, claim.layer_set, claim.replica_count, claim.replica_ordinal, i, i});
+      reach_.push_back(claim.heads.end());
+    } else {
+      reach_.push_back(std::max(reach_.back(), claim.heads.end()));
+    }
+    classes_.back().end = i + 1;
+  }
+  std::vector<LayerEntry> entries;
+  for (uint32_t begin = 0; begin < classes_.size();) {
+    uint32_t end = begin;
+    while (end < classes_.size() && layer_key(classes_[end]) == layer_key(classes_[begin])) ++end;
+    const Class& first = classes_[begin];
+    entries.push_back(LayerEntry{numbers_.layer_sets[first.layer_set].hull(), 0, first.layer_set, begin, end});
+    if (end == classes_.size() || classes_[end].tensor != first.tensor || classes_[end].dp != first.dp) {
+      add_layer_entries(std::move(entries), first.tensor, first.dp);
+      entries = {};
+    }
+    begin = end;
+  }
+}
+
+void SourceIndex::add_layer_entries(std::vector<LayerEntry> entries, uint32_t tensor, uint32_t dp) {
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const LayerEntry& a, const LayerEntry& b) { return a.hull.begin() < b.hull.begin(); });
+  uint64_t reach = 0;
+  for (LayerEntry& entry : entries) entry.reach = reach = std::max(reach, entry.hull.end());
+  layer_entries_.emplace(std::pair(tensor, dp), std::move(entries));
+}
+
+const SourceIndex::Class* SourceIndex::find(const LayerOverlap& overlap, uint32_t replica_ordinal) const {
+  const std::span<const Class> members = classes(overlap);
+  if (replica_ordinal < members.size() && members[replica_ordinal].replica_ordinal == replica_ordinal)
+    return &members[replica_ordinal];
+  const auto found = std::lower_bound(members.begin(), members.end(), replica_ordinal,
+                                      [](const Class& a, uint32_t wanted) { return a.replica_ordinal < wanted; });
+  return found != members.end() && found->replica_ordinal == replica_ordinal ? &*found : nullptr;
+}
+
+std::vector<SourceIndex::LayerOverlap>& SourceIndex::overlaps(uint32_t tensor, uint32_t dp, uint32_t layer_set,
+                                                              uint64_t& work) {
+  const auto [entry, is_new] = overlaps_.try_emplace(OverlapKey(tensor, dp, layer_set));
+  const auto layers_found = layer_entries_.find(std::pair(tensor, dp));
+  if (!is_new || layers_found == layer_entries_.end()) return entry->second;
+
+  const std::vector<LayerEntry>& sources = layers_found->second;
+  const Range hull = numbers_.layer_sets[layer_set].hull();
+  auto source = std::partition_point(sources.begin(), sources.end(),
+                                     [&](const LayerEntry& each) { return each.reach <= hull.begin(); });
+  for (; source != sources.end() && source->hull.begin() < hull.end(); ++source, ++work)
+    if (source->hull.end() > hull.begin())
+      entry->second.push_back(LayerOverlap{source->layer_set, source->class_begin, source->class_end});
+  return entry->second;
+}
+
+std::optional<uint32_t> SourceIndex::common_layers(LayerOverlap& overlap, uint32_t layer_set, uint64_t& work) {
+  if (overlap.common == kNotKnown) {
+    const IntervalSet& owned = numbers_.layer_sets[overlap.source_layer_set];
+    const IntervalSet& wanted = numbers_.layer_sets[layer_set];
+    work += owned.ranges().size() + wanted.ranges().size();
+    if (overlap.source_layer_set == layer_set || wanted.contains(owned)) {
+      overlap.common = overlap.source_layer_set;
+    } else {
+      const IntervalSet common = owned.intersect(wanted);
+      overlap.common = common.empty() ? kNothing : numbers_.layer_sets.intern(common);
+    }
+  }
+  return overlap.common == kNothing ? std::nullopt : std::optional(overlap.common);
+}
+
+TokenJoiner::TokenJoiner(const ClaimNumbers& numbers, const std::vector<PlanTensor>& tensors, uint64_t range_count_max)
+    : numbers_(numbers), range_count_max_(range_count_max) {
+  universe_of_.reserve(tensors.size());
+  for (const PlanTensor& tensor : tensors) universe_of_.push_back(universes_.intern(tensor.tokens));
+}
+
+std::optional<uint32_t> TokenJoiner::join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership) {
+  const Key key{universe_of_[tensor], source_ownership, target_ownership};
+  if (key == last_key_) return last_;
+  const auto [entry, is_new] = joined_.try_emplace(key);
+  if (is_new) {
+    TokenSet common;
+    const TokenJoin outcome = join_tokens(numbers_.ownerships[source_ownership], numbers_.ownerships[target_ownership],
+                                          universes_[key.universe], range_count_max_, common);
+    if (outcome == TokenJoin::kSome) entry->second = token_sets_.intern(common);
+    work_ += outcome == TokenJoin::kTooMany ? range_count_max_ : ranges_in(common);
+    too_many_ |= outcome == TokenJoin::kTooMany;
+  }
+  last_key_ = key;
+  return last_ = entry->second;
+}
+
+}  // namespace crossdock

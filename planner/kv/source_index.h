@@ -1,0 +1,113 @@
+// The claims of the sources, arranged so that those which overlap a region of a target are found by binary search.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "base/range.h"
+#include "planner/kv/claims.h"
+#include "planner/kv/plan.h"
+
+namespace crossdock {
+
+class SourceIndex {
+ public:
+  // Claims with equal tensor, dp, layer set, replica count and ordinal.
+  struct Class {
+    uint32_t tensor, dp, layer_set, replica_count, replica_ordinal;
+    uint32_t begin, end;  // into claims()
+  };
+  // Sources of one layer set and replica count that share layers with a target.
+  struct LayerOverlap {
+    uint32_t source_layer_set;
+    uint32_t class_begin, class_end;  // by replica ordinal
+    uint32_t common = kNotKnown;      // the layers in common
+  };
+  static constexpr uint32_t kNotKnown = UINT32_MAX;
+  static constexpr uint32_t kNothing = UINT32_MAX - 1;
+
+  SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers);
+
+  const std::vector<Claim>& claims() const { return claims_; }
+  std::span<const Class> classes(const LayerOverlap& overlap) const {
+    return std::span(classes_).subspan(overlap.class_begin, overlap.class_end - overlap.class_begin);
+  }
+  // The class of that ordinal, or null. O(1) where all ordinals are there.
+  const Class* find(const LayerOverlap& overlap, uint32_t replica_ordinal) const;
+
+  // Found once for each (tensor, dp, layer set) and kept. O(log n + overlaps) for stages whose hulls do not interleave.
+  // Only the hulls of the layers are compared here.
+  std::vector<LayerOverlap>& overlaps(uint32_t tensor, uint32_t dp, uint32_t layer_set, uint64_t& work);
+  // The number of the layers in common, or empty when there are none. Found when it is first asked for, so that nothing
+  // is kept for pairs that have no heads in common.
+  std::optional<uint32_t> common_layers(LayerOverlap& overlap, uint32_t layer_set, uint64_t& work);
+
+  // Calls visit(const Claim&) for each claim of the class that shares a head with `heads`.
+  template <class Visit>
+  void for_each_overlapping(const Class& members, Range heads, uint64_t& work, Visit visit) const {
+    const auto begin = reach_.begin() + members.begin;
+    const auto end = reach_.begin() + members.end;
+    const auto first = std::partition_point(begin, end, [&](uint64_t reach) { return reach <= heads.begin(); });
+    for (size_t i = static_cast<size_t>(first - reach_.begin()); i < members.end; ++i, ++work) {
+      const Claim& claim = claims_[i];
+      if (claim.heads.begin() >= heads.end()) return;
+      if (claim.heads.end() > heads.begin()) visit(claim);
+    }
+  }
+
+ private:
+  // The classes of one (tensor, dp) with one layer set and replica count, sorted by where the layers begin.
+  struct LayerEntry {
+    Range hull;
+    uint64_t reach;  // the furthest end of a hull up to here
+    uint32_t layer_set;
+    uint32_t class_begin, class_end;
+  };
+  using OverlapKey = std::tuple<uint32_t, uint32_t, uint32_t>;
+
+  void add_layer_entries(std::vector<LayerEntry> entries, uint32_t tensor, uint32_t dp);
+
+  ClaimNumbers& numbers_;
+  std::vector<Claim> claims_;    // sorted
+  std::vector<uint64_t> reach_;  // for each claim the furthest head end of its class up to it
+  std::vector<Class> classes_;   // sorted
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<LayerEntry>> layer_entries_;  // by (tensor, dp)
+  std::map<OverlapKey, std::vector<LayerOverlap>> overlaps_;
+};
+
+// Joins token ownerships, each pair within each interval once.
+class TokenJoiner {
+ public:
+  TokenJoiner(const ClaimNumbers& numbers, const std::vector<PlanTensor>& tensors, uint64_t range_count_max);
+
+  // The number of the common token set; empty when there is none. Sets too_many() when the cycles do not go together.
+  std::optional<uint32_t> join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership);
+
+  bool too_many() const { return too_many_; }
+  uint64_t work() const { return work_; }  // ranges of tokens that were joined
+  const Interner<TokenSet>& token_sets() const { return token_sets_; }
+
+ private:
+  struct Key {
+    uint32_t universe, source, target;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  const ClaimNumbers& numbers_;
+  uint64_t range_count_max_;
+  Interner<Range> universes_;
+  std::vector<uint32_t> universe_of_;  // of each tensor
+  Interner<TokenSet> token_sets_;
+  std::map<Key, std::optional<uint32_t>> joined_;
+  Key last_key_ = {UINT32_MAX, 0, 0};
+  std::optional<uint32_t> last_;
+  bool too_many_ = false;
+  uint64_t work_ = 0;
+};
+
+}  // namespace crossdock

@@ -1,0 +1,129 @@
+#include "planner/kv/tensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "model/text.h"
+
+namespace crossdock {
+namespace {
+
+std::string granularity(const Component& component) {
+  return component.is_state() ? "state" : fmt::format("{} tokens per row", *component.tokens_per_row);
+}
+
+// The first field in which two components differ, as "dtype bfloat16 and float16"; empty when they do not.
+std::string difference(const Component& source, const Component& target) {
+  if (source == target) return "";
+  const auto pair = [](std::string_view field, const auto& a, const auto& b) {
+    return fmt::format("{} {} in the source and {} in the target", field, a, b);
+  };
+  if (source.dtype != target.dtype) return pair("dtype", source.dtype, target.dtype);
+  if (source.encoding != target.encoding) return pair("encoding", source.encoding, target.encoding);
+  if (source.item_bytes != target.item_bytes) return pair("item_bytes", source.item_bytes, target.item_bytes);
+  if (source.head_count != target.head_count) return pair("head_count", source.head_count, target.head_count);
+  if (source.head_dim != target.head_dim) return pair("head_dim", source.head_dim, target.head_dim);
+  return pair("token_axis", granularity(source), granularity(target));
+}
+
+class TensorMatch {
+ public:
+  TensorMatch(const PlanSide& source, const PlanSide& target, const PlanOptions& options, Faults& faults)
+      : source_(source), target_(target), options_(options), faults_(faults) {}
+
+  std::optional<CommonTensors> run() {
+    const uint64_t faults_before = faults_.total();
+    find_groups();
+    std::sort(result_.groups.begin(), result_.groups.end(),
+              [](const CommonGroup& a, const CommonGroup& b) { return a.layers < b.layers; });
+    for (CommonGroup& group : result_.groups) add_tensors(group);
+    if (faults_.total() != faults_before) return std::nullopt;
+    return std::move(result_);
+  }
+
+ private:
+  void find_groups() {
+    const LayerIndex source_layers(source_.cache_schema());
+    const std::vector<LayerGroup>& groups = target_.cache_schema().groups;
+    for (size_t group = 0; group < groups.size(); ++group) {
+      source_layers.for_each_piece(groups[group].layers, [&](Range layers, size_t source_group) {
+        if (source_group == LayerIndex::kNoGroup)
+          faults_.add(Rule::kPlanSchema, fmt::format("layers {}", set_text({layers})),
+                      fmt::format("{} has them, {} has not", target_.label(), source_.label()));
+        else
+          pieces_.push_back(Piece{source_group, layers});
+      });
+      std::stable_sort(pieces_.begin(), pieces_.end(),
+                       [](const Piece& a, const Piece& b) { return a.source_group < b.source_group; });
+      for (size_t begin = 0; begin < pieces_.size();) {
+        size_t end = begin;
+        std::vector<Range> ranges;
+        for (; end < pieces_.size() && pieces_[end].source_group == pieces_[begin].source_group; ++end)
+          ranges.push_back(pieces_[end].layers);
+        result_.groups.push_back(
+            CommonGroup{IntervalSet::from_ranges(std::move(ranges)), pieces_[begin].source_group, group, 0});
+        begin = end;
+      }
+      pieces_.clear();
+    }
+  }
+
+  void add_tensors(CommonGroup& group) {
+    const LayerGroup& source = source_.cache_schema().groups[group.source_group];
+    const LayerGroup& target = target_.cache_schema().groups[group.target_group];
+    group.first_tensor = result_.tensors.size();
+    if (source.window_tokens && (!target.window_tokens || *target.window_tokens > *source.window_tokens))
+      faults_.add(Rule::kPlanSchema, fmt::format("layers {}", set_text(group.layers)),
+                  fmt::format("live_tokens: a window of {} tokens in the source is shorter than the target's {}",
+                              *source.window_tokens,
+                              target.window_tokens ? fmt::format("{}", *target.window_tokens) : "whole interval"));
+    for (const Component& component : target.components) {
+      const Component* found = source.find(component.name);
+      const std::string differs = found == nullptr ? "the source has none" : difference(*found, component);
+      if (!differs.empty())
+        faults_.add(Rule::kPlanSchema,
+                    fmt::format("component {} of layers {}", component.name.text(), set_text(group.layers)), differs);
+      result_.tensors.push_back(
+          PlanTensor{component, group.layers, target.window_tokens, required_tokens(target, component)});
+    }
+  }
+
+  Range required_tokens(const LayerGroup& group, const Component& component) {
+    if (component.is_state()) return Range(0, 1);
+    const Range live =
+        options_.snapshot_tokens ? live_tokens(group, component, *options_.snapshot_tokens) : own_tokens();
+    const Range tokens = live.intersect(options_.tokens);
+    const uint64_t unit = component.tokens_per_row.value_or(1);
+    if (cuts_row(tokens, live, unit))
+      faults_.add(Rule::kTokenAlignment, fmt::format("component {}", component.name.text()),
+                  fmt::format("tokens {} cut a row of {} tokens", range_text(tokens), unit));
+    return tokens;
+  }
+
+  // A store layout is about all tokens; what is put into it is what the source has.
+  Range own_tokens() const { return target_.kind() == SideKind::kStoreLayout ? source_.tokens() : target_.tokens(); }
+
+  struct Piece {
+    size_t source_group;
+    Range layers;
+  };
+
+  const PlanSide& source_;
+  const PlanSide& target_;
+  const PlanOptions& options_;
+  Faults& faults_;
+  std::vector<Piece> pieces_;
+  CommonTensors result_;
+};
+
+}  // namespace
+
+std::optional<CommonTensors> match_tensors(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
+                                           Faults& faults) {
+  return TensorMatch(source, target, options, faults).run();
+}
+
+}  // namespace crossdock

@@ -1,0 +1,100 @@
+// Regions against regions in one tensor: a sweep over layers, in each slab a sweep over heads, in each cell a
+// comparison of tokens.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/kv/plan.h"
+#include "planner/kv/verify_faults.h"
+#include "planner/kv/verify_layers.h"
+#include "planner/kv/verify_plan.h"
+#include "planner/kv/verify_sweep.h"
+#include "planner/kv/verify_tokens.h"
+
+namespace crossdock {
+
+enum class CoverageRule {
+  kExactlyOnce,  // edges bring each element of the owner's regions once, and no other
+  kContained,    // edges lie within the owner's regions
+};
+
+// For one tensor after another: begin(), the owner's regions, the edges ascending, run().
+class CoverageSweep {
+ public:
+  CoverageSweep(const std::vector<Edge>& edges, uint64_t token_range_count_max, WorkMeter& work, FaultKeeper& faults)
+      : edges_(edges), tokens_(token_range_count_max, work), work_(work), faults_(faults) {}
+
+  void begin();
+  // Regions that overlap count as their union. Layers are counted through, as `LayerMap` does.
+  uint32_t add_owned(std::span<const Range> heads, const TokenView& tokens);
+  uint32_t add_edge(uint32_t edge, const TokenView& tokens);
+  // False when a limit is passed.
+  bool add_layers(uint32_t region, Range layers);
+
+  // Adds what is wrong as faults in `tensor`: kNotSource of the edge's target for kContained; the other kinds, of
+  // `target`, for kExactlyOnce. False when a limit stopped it.
+  bool run(CoverageRule rule, const LayerMap& layers, uint32_t target, uint32_t tensor);
+
+  uint64_t cells() const { return cells_; }
+
+ private:
+  static constexpr uint32_t kNoEdge = UINT32_MAX;
+
+  struct Region {
+    std::span<const Range> heads;
+    TokenView tokens;
+    uint32_t edge;  // kNoEdge: it is owned
+  };
+  struct Item {
+    Range range;
+    uint32_t id;  // the region
+  };
+  // A fault of one slab.
+  struct CellFault {
+    Range heads;
+    Range tokens;
+    PlanFault::Kind kind;
+    uint32_t first_edge = kNoEdge;
+    uint32_t second_edge = kNoEdge;
+    friend auto operator<=>(const CellFault&, const CellFault&) = default;
+  };
+  // It may go on in the next slab.
+  struct OpenFault {
+    CellFault fault;
+    Range layers;
+  };
+
+  bool visit_slab(Range layers, std::span<const Item> active);
+  bool visit_cell(Range heads, std::span<const Item> active);
+  bool compare_all(Range heads);
+  bool compare_each(Range heads);
+  void finish_slab(Range layers);
+  void continue_faults(Range real_layers);
+  void close(const OpenFault& open);
+
+  const std::vector<Edge>& edges_;
+  TokenComparison tokens_;
+  WorkMeter& work_;
+  FaultKeeper& faults_;
+  uint64_t cells_ = 0;
+
+  CoverageRule rule_ = CoverageRule::kExactlyOnce;
+  const LayerMap* layer_map_ = nullptr;
+  uint32_t target_ = 0;
+  uint32_t tensor_ = 0;
+  std::vector<Region> regions_;
+  SweepBuffer<Item> layer_sweep_;
+  SweepBuffer<Item> head_sweep_;
+  std::vector<uint32_t> given_regions_;  // of the cell
+  std::vector<TokenView> owned_;
+  std::vector<TokenView> clipped_;
+  std::vector<TokenView> given_;
+  std::vector<CellFault> slab_faults_;
+  std::vector<OpenFault> open_faults_;  // of the slab before, in the order of their faults
+  std::vector<OpenFault> next_open_faults_;
+};
+
+}  // namespace crossdock
