@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "executor/recorder.h"
+#include "executor/recording/recorder.h"
 
 namespace crossdock::cli {
 

@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "cli/command.h"
-#include "executor/recorder.h"
-#include "executor/wire/values_json.h"
+#include "executor/recording/recorder.h"
+#include "executor/recording/values_json.h"
 
 namespace crossdock::cli {
 namespace {

@@ -1,6 +1,6 @@
 #include "tests/fuzz/fuzz_targets.h"
 
-#include "executor/recorder.h"
+#include "executor/recording/recorder.h"
 #include "model/hf/config.h"
 #include "model/kv/binding_rules.h"
 #include "model/mooncake/mooncake.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/store/store_core.h"
-#include "executor/recorder.h"
+#include "executor/recording/recorder.h"
 #include "tests/support/small_transfer.h"
 
 namespace crossdock::testing {

@@ -1,5 +1,5 @@
 // Recording and replay of each protocol: what was recorded replays as it was.
-#include "executor/recorder.h"
+#include "executor/recording/recorder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

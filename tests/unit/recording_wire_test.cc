@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "executor/recorder.h"
-#include "executor/wire/completion_json.h"
-#include "executor/wire/post_json.h"
-#include "executor/wire/values_json.h"
+#include "executor/recording/completion_json.h"
+#include "executor/recording/post_json.h"
+#include "executor/recording/recorder.h"
+#include "executor/recording/values_json.h"
 #include "tests/support/recorded_runs.h"
 
 namespace crossdock::testing {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/recorder.h"
+#include "executor/recording/recorder.h"
 #include "tests/support/recorded_runs.h"
 
 namespace crossdock::testing {

@@ -1,11 +1,11 @@
-// The parts that options of several protocols share. Part of executor/wire/options_json.h.
+// The parts that options of several protocols share. Part of executor/recording/options_json.h.
 #pragma once
 
+#include "executor/recording/recorded_documents.h"
 #include "executor/retry.h"
 #include "executor/store_jobs.h"
 #include "executor/transfer_job.h"
 #include "executor/window.h"
-#include "executor/wire/recorded_documents.h"
 #include "model/wire/decode.h"
 #include "model/wire/json_writer.h"
 

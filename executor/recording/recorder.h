@@ -15,11 +15,11 @@
 #include "executor/coordinator.h"
 #include "executor/participant.h"
 #include "executor/protocol.h"
+#include "executor/recording/options_json.h"
+#include "executor/recording/recorded_documents.h"
 #include "executor/restore.h"
 #include "executor/transfer_job.h"
 #include "executor/upload.h"
-#include "executor/wire/options_json.h"
-#include "executor/wire/recorded_documents.h"
 #include "model/wire/json.h"
 
 namespace crossdock {

@@ -1,8 +1,8 @@
-#include "executor/wire/prefix_json.h"
+#include "executor/recording/prefix_json.h"
 
 #include <utility>
 
-#include "executor/wire/values_json.h"
+#include "executor/recording/values_json.h"
 #include "model/wire/codec.h"
 
 namespace crossdock {

@@ -9,9 +9,9 @@
 
 #include "executor/coordinator.h"
 #include "executor/participant.h"
+#include "executor/recording/recorded_documents.h"
 #include "executor/restore.h"
 #include "executor/upload.h"
-#include "executor/wire/recorded_documents.h"
 #include "model/wire/decode.h"
 
 namespace crossdock {

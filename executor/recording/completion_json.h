@@ -2,7 +2,7 @@
 #pragma once
 
 #include "executor/ports.h"
-#include "executor/wire/recorded_documents.h"
+#include "executor/recording/recorded_documents.h"
 #include "model/wire/decode.h"
 #include "model/wire/json_writer.h"
 

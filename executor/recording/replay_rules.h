@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "executor/protocol.h"
-#include "executor/recorder.h"
-#include "executor/wire/options_json.h"
+#include "executor/recording/options_json.h"
+#include "executor/recording/recorder.h"
 
 namespace crossdock {
 

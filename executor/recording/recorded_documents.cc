@@ -1,4 +1,4 @@
-#include "executor/wire/recorded_documents.h"
+#include "executor/recording/recorded_documents.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "executor/wire/values_json.h"
+#include "executor/recording/values_json.h"
 #include "model/wire/codec.h"
 #include "planner/kv/plan_json.h"
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <utility>
 
-#include "executor/recorder.h"
-#include "executor/replay_rules.h"
-#include "executor/wire/completion_json.h"
-#include "executor/wire/post_json.h"
-#include "executor/wire/values_json.h"
+#include "executor/recording/completion_json.h"
+#include "executor/recording/post_json.h"
+#include "executor/recording/recorder.h"
+#include "executor/recording/replay_rules.h"
+#include "executor/recording/values_json.h"
 #include "model/wire/codec.h"
 
 namespace crossdock {

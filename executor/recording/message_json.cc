@@ -1,7 +1,7 @@
-#include "executor/wire/message_json.h"
+#include "executor/recording/message_json.h"
 
 #include "base/overloaded.h"
-#include "executor/wire/values_json.h"
+#include "executor/recording/values_json.h"
 
 namespace crossdock {
 namespace {

@@ -1,4 +1,4 @@
-#include "executor/replay_rules.h"
+#include "executor/recording/replay_rules.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "base/overloaded.h"
-#include "executor/wire/completion_json.h"
+#include "executor/recording/completion_json.h"
 
 namespace crossdock {
 namespace {

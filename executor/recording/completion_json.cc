@@ -1,8 +1,8 @@
-#include "executor/wire/completion_json.h"
+#include "executor/recording/completion_json.h"
 
 #include "base/overloaded.h"
-#include "executor/wire/message_json.h"
-#include "executor/wire/values_json.h"
+#include "executor/recording/message_json.h"
+#include "executor/recording/values_json.h"
 #include "model/wire/codec.h"
 
 namespace crossdock {

@@ -1,4 +1,4 @@
-#include "executor/wire/values_json.h"
+#include "executor/recording/values_json.h"
 
 #include <fmt/format.h>
 

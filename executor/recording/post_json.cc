@@ -1,12 +1,12 @@
-#include "executor/wire/post_json.h"
+#include "executor/recording/post_json.h"
 
 #include <fmt/format.h>
 
 #include <iterator>
 
 #include "base/overloaded.h"
-#include "executor/wire/message_json.h"
-#include "executor/wire/values_json.h"
+#include "executor/recording/message_json.h"
+#include "executor/recording/values_json.h"
 #include "model/wire/codec.h"
 
 namespace crossdock {

@@ -6,7 +6,7 @@
 
 #include "base/sha256.h"
 #include "executor/protocol.h"
-#include "executor/wire/recorded_documents.h"
+#include "executor/recording/recorded_documents.h"
 
 namespace crossdock {
 

@@ -1,10 +1,10 @@
-// A matched prefix of pages in a recording. Part of executor/wire/options_json.h.
+// A matched prefix of pages in a recording. Part of executor/recording/options_json.h.
 #pragma once
 
 #include <memory>
 
+#include "executor/recording/recorded_documents.h"
 #include "executor/restore.h"
-#include "executor/wire/recorded_documents.h"
 #include "model/wire/decode.h"
 #include "model/wire/json_writer.h"
 

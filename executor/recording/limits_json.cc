@@ -1,9 +1,9 @@
-#include "executor/wire/limits_json.h"
+#include "executor/recording/limits_json.h"
 
 #include <array>
 #include <utility>
 
-#include "executor/wire/values_json.h"
+#include "executor/recording/values_json.h"
 #include "model/wire/codec.h"
 
 namespace crossdock {

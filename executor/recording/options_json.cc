@@ -1,14 +1,14 @@
-#include "executor/wire/options_json.h"
+#include "executor/recording/options_json.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/overloaded.h"
+#include "executor/recording/limits_json.h"
+#include "executor/recording/prefix_json.h"
+#include "executor/recording/values_json.h"
 #include "executor/target.h"
-#include "executor/wire/limits_json.h"
-#include "executor/wire/prefix_json.h"
-#include "executor/wire/values_json.h"
 #include "executor/writer.h"
 #include "model/wire/codec.h"
 
