@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/local/strided_copy.h"
+#include "backends/memory/strided_copy.h"
 #include "base/check.h"
 
 namespace crossdock {

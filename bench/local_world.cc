@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "backends/local/local_queue.h"
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 #include "base/check.h"
 #include "model/kv/partition.h"
 #include "model/wire/documents.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/local/region_memory.h"
+#include "backends/memory/region_memory.h"
 #include "executor/ports.h"
 #include "model/kv/placement.h"
 #include "model/kv/pool_binding.h"

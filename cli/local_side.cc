@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/progress.h"

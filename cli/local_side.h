@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/local/local_runtime.h"
-#include "backends/local/region_memory.h"
+#include "backends/memory/region_memory.h"
 #include "executor/ports.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/parallel_spec.h"
@@ -50,7 +50,7 @@ std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const Placem
 // Calls work(i) for each i below count, by some threads.
 void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work);
 
-// Synthetic content (backends/local/synthetic.h), by several threads. Returns the bytes that were written.
+// Synthetic content (backends/memory/synthetic.h), by several threads. Returns the bytes that were written.
 uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::string& label, bool quiet);
 
 // What a check of every byte found. `wrong` is empty when each item of each binding is right and nothing else was

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "backends/local/local_transfer.h"
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"

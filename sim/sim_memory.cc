@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/local/strided_copy.h"
-#include "backends/local/synthetic.h"
+#include "backends/memory/strided_copy.h"
+#include "backends/memory/synthetic.h"
 #include "base/crc32c.h"
 #include "executor/transfer_job.h"
 

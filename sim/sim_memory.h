@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/local/memory_registry.h"
-#include "backends/local/region_memory.h"
+#include "backends/memory/memory_registry.h"
+#include "backends/memory/region_memory.h"
 #include "executor/copy_work.h"
 #include "executor/message.h"
 #include "sim/checks.h"

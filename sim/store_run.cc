@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 #include "model/wire/documents.h"
 #include "sim/sim_store.h"
 

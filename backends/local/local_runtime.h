@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "backends/local/local_queue.h"
-#include "backends/local/memory_registry.h"
-#include "backends/local/region_memory.h"
+#include "backends/memory/memory_registry.h"
+#include "backends/memory/region_memory.h"
 #include "executor/ports.h"
 
 namespace crossdock {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/local/pool_post.h"
-#include "backends/local/strided_copy.h"
+#include "backends/memory/strided_copy.h"
 #include "base/crc32c.h"
 
 namespace crossdock {

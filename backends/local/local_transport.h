@@ -6,8 +6,8 @@
 #include "backends/local/cancel_set.h"
 #include "backends/local/copy_meter.h"
 #include "backends/local/local_queue.h"
-#include "backends/local/memory_registry.h"
 #include "backends/local/thread_pool.h"
+#include "backends/memory/memory_registry.h"
 #include "executor/ports.h"
 
 namespace crossdock {

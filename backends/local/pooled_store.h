@@ -5,8 +5,8 @@
 
 #include "backends/local/cancel_set.h"
 #include "backends/local/local_queue.h"
-#include "backends/local/memory_registry.h"
 #include "backends/local/thread_pool.h"
+#include "backends/memory/memory_registry.h"
 #include "backends/store/blocking_store.h"
 #include "executor/ports.h"
 

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "backends/local/strided_copy.h"
+#include "backends/memory/strided_copy.h"
 #include "base/check.h"
 
 namespace crossdock {

@@ -2,7 +2,7 @@
 // backends/local/pooled_store.h makes a port of it.
 #pragma once
 
-#include "backends/local/memory_registry.h"
+#include "backends/memory/memory_registry.h"
 #include "base/status.h"
 #include "executor/store_types.h"
 

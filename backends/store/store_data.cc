@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/local/strided_copy.h"
+#include "backends/memory/strided_copy.h"
 #include "backends/store/store_state.h"
 #include "base/checked.h"
 #include "base/crc32c.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/local/memory_registry.h"
+#include "backends/memory/memory_registry.h"
 #include "backends/store/blocking_store.h"
 #include "base/rng.h"
 #include "executor/protocol.h"

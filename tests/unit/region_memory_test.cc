@@ -1,4 +1,4 @@
-#include "backends/local/region_memory.h"
+#include "backends/memory/region_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "backends/local/local_transfer.h"
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 #include "backends/rocksdb/rocksdb_tables.h"
 #include "backends/store/heap_tables.h"
 #include "backends/store/store_core.h"

@@ -1,5 +1,5 @@
 // Copies of steps, whole and in part, against each byte written out.
-#include "backends/local/strided_copy.h"
+#include "backends/memory/strided_copy.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Synthetic content against its definition, written out one element and one byte at a time.
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "backends/local/region_memory.h"
+#include "backends/memory/region_memory.h"
 #include "model/kv/binding.h"
 #include "model/kv/cache_schema.h"
 #include "model/valid.h"

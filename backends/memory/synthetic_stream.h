@@ -1,4 +1,4 @@
-// The streams of bytes that synthetic content consists of (formula: backends/local/synthetic.h), piece by piece. In a
+// The streams of bytes that synthetic content consists of (formula: backends/memory/synthetic.h), piece by piece. In a
 // header because these loops run once for each row, or for each item.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 #include "base/rng.h"
 #include "model/ids.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "backends/local/memory_registry.h"
+#include "backends/memory/memory_registry.h"
 #include "base/status.h"
 #include "executor/copy_work.h"
 #include "model/kv/binding.h"

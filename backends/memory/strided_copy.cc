@@ -1,4 +1,4 @@
-#include "backends/local/strided_copy.h"
+#include "backends/memory/strided_copy.h"
 
 #include <algorithm>
 #include <array>

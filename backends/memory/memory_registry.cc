@@ -1,4 +1,4 @@
-#include "backends/local/memory_registry.h"
+#include "backends/memory/memory_registry.h"
 
 #include <condition_variable>
 #include <utility>

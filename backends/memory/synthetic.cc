@@ -1,4 +1,4 @@
-#include "backends/local/synthetic.h"
+#include "backends/memory/synthetic.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/local/synthetic_stream.h"
+#include "backends/memory/synthetic_stream.h"
 #include "base/checked.h"
 #include "base/sorted.h"
 #include "model/kv/token_ownership.h"
