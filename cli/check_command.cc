@@ -13,10 +13,10 @@
 #include "cli/options.h"
 #include "cli/simulation.h"
 #include "model/wire/json_writer.h"
-#include "sim/campaign.h"
-#include "sim/fault_desk.h"
-#include "sim/isolated.h"
-#include "sim/play.h"
+#include "sim/run/campaign.h"
+#include "sim/run/isolated.h"
+#include "sim/run/play.h"
+#include "sim/world/fault_desk.h"
 
 namespace crossdock::cli {
 namespace {

@@ -13,9 +13,9 @@
 #include "cli/options.h"
 #include "cli/simulation.h"
 #include "model/wire/json_writer.h"
-#include "sim/islands.h"
-#include "sim/isolated.h"
-#include "sim/play.h"
+#include "sim/run/islands.h"
+#include "sim/run/isolated.h"
+#include "sim/run/play.h"
 
 namespace crossdock::cli {
 namespace {

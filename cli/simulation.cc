@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "sim/scenario_files.h"
+#include "sim/scenario/scenario_files.h"
 
 namespace crossdock::cli {
 namespace {

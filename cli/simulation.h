@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/run_summary.h"
-#include "sim/scenario.h"
+#include "sim/run/run_summary.h"
+#include "sim/scenario/scenario.h"
 
 namespace crossdock::cli {
 

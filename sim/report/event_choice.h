@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/report/trace.h"
 
 namespace crossdock {
 

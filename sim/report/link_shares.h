@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "sim/trace.h"
+#include "sim/report/trace.h"
 
 namespace crossdock {
 

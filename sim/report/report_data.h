@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "sim/run_report.h"
+#include "sim/report/run_report.h"
 
 namespace crossdock {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/shadow.h"
 #include "sim/shadow/cell_box.h"
+#include "sim/shadow/shadow.h"
 #include "sim/shadow/stored_view.h"
 
 namespace crossdock::shadow {

@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "sim/sim_messenger.h"
-#include "sim/sim_store.h"
-#include "sim/sim_world.h"
+#include "sim/world/sim_messenger.h"
+#include "sim/world/sim_store.h"
+#include "sim/world/sim_world.h"
 
 namespace crossdock::testing {
 namespace {

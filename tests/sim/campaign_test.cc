@@ -1,5 +1,5 @@
 // A part of `crossdock check` for every run of the tests: random scenarios, each played twice in processes of its own.
-#include "sim/campaign.h"
+#include "sim/run/campaign.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "sim/campaign.h"
+#include "sim/run/campaign.h"
 #include "tests/sim/run_child.h"
 
 namespace crossdock::testing {

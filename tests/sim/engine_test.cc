@@ -1,5 +1,5 @@
 // The clock, the actors and the flows of the simulation. Each simulation runs in a child process.
-#include "sim/engine.h"
+#include "sim/world/engine.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "sim/isolated.h"
+#include "sim/run/isolated.h"
 #include "tests/support/max_min.h"
 
 namespace crossdock::testing {

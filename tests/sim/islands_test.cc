@@ -1,5 +1,5 @@
 // What shares nothing takes the same time alone as together.
-#include "sim/islands.h"
+#include "sim/run/islands.h"
 
 #include <gtest/gtest.h>
 

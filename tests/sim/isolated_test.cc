@@ -1,5 +1,5 @@
 // Functions in child processes.
-#include "sim/isolated.h"
+#include "sim/run/isolated.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -10,7 +10,7 @@
 #include "executor/copy_work.h"
 #include "model/kv/binding.h"
 #include "model/kv/cache_schema.h"
-#include "sim/shadow.h"
+#include "sim/shadow/shadow.h"
 
 namespace crossdock::testing {
 

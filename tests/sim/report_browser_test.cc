@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/run_report.h"
+#include "sim/report/run_report.h"
 #include "tests/sim/browser.h"
 #include "tests/sim/example_report.h"
 

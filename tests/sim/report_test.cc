@@ -8,8 +8,8 @@
 #include "sim/report/event_choice.h"
 #include "sim/report/link_shares.h"
 #include "sim/report/report_data.h"
+#include "sim/report/run_report.h"
 #include "sim/report/traffic_matrix.h"
-#include "sim/run_report.h"
 #include "tests/sim/example_report.h"
 
 namespace crossdock::test {

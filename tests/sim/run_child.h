@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "sim/isolated.h"
-#include "sim/play.h"
+#include "sim/run/isolated.h"
+#include "sim/run/play.h"
 
 namespace crossdock::testing {
 

@@ -1,5 +1,5 @@
 // Every scenario of scenarios/ ends as it says, twice in the same way.
-#include "sim/scenario_files.h"
+#include "sim/scenario/scenario_files.h"
 
 #include <gtest/gtest.h>
 

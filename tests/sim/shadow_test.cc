@@ -1,5 +1,5 @@
 // What the shadow says of small transfers, of which each cell is known.
-#include "sim/shadow.h"
+#include "sim/shadow/shadow.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

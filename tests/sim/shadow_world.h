@@ -10,7 +10,7 @@
 
 #include "executor/transfer_job.h"
 #include "model/kv/pool_binding.h"
-#include "sim/shadow.h"
+#include "sim/shadow/shadow.h"
 #include "tests/sim/naive_memory.h"
 #include "tests/support/example_documents.h"
 

@@ -1,0 +1,42 @@
+// An upload or a restore of a scenario: one process with the port of a store.
+#pragma once
+
+#include <memory>
+
+#include "backends/store/store_core.h"
+#include "sim/run/work_run.h"
+
+namespace crossdock {
+
+class UploadRun : public WorkRun {
+ public:
+  using WorkRun::WorkRun;
+  void request_abort() override;
+  void check_end() override;
+  // What the store has of it once everything is over: complete and right, or nothing.
+  void check_published();
+
+ private:
+  Status prepare() override;
+  void conclude() override;
+  std::string read_back(StoreCore& core, Found found);
+
+  std::unique_ptr<Upload> protocol_;
+  SimNode* node_ = nullptr;
+};
+
+class RestoreRun : public WorkRun {
+ public:
+  using WorkRun::WorkRun;
+  void request_abort() override;
+  void check_end() override;
+
+ private:
+  Status prepare() override;
+  void conclude() override;
+
+  std::unique_ptr<Restore> protocol_;
+  SimNode* node_ = nullptr;
+};
+
+}  // namespace crossdock

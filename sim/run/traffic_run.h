@@ -1,0 +1,22 @@
+// Traffic of a scenario: flows that are nobody's transfer, beside which others have to do their work.
+#pragma once
+
+#include "sim/run/work_run.h"
+
+namespace crossdock {
+
+class TrafficRun : public WorkRun {
+ public:
+  using WorkRun::WorkRun;
+  void request_abort() override { is_stopped_ = true; }
+  void check_end() override {}
+
+ private:
+  Status prepare() override;
+  void conclude() override { result_.verdict = "done"; }
+
+  std::vector<std::unique_ptr<Protocol>> senders_;
+  bool is_stopped_ = false;
+};
+
+}  // namespace crossdock

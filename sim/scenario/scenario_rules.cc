@@ -1,0 +1,161 @@
+// What holds between the parts of a scenario.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/scenario/scenario.h"
+#include "sim/world/fault_desk.h"
+
+namespace crossdock {
+namespace {
+
+constexpr uint64_t kParticipantsMax = 1 << 15;  // of one side
+
+constexpr std::array<std::string_view, 14> kVerdicts = {"activated", "aborted",  "partly", "quarantined", "committed",
+                                                        "unknown",   "restored", "failed", "crashed",     "refused",
+                                                        "done",      "skipped",  "lost",   "unconfirmed"};
+constexpr std::array<std::string_view, 8> kInvariants = {"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8"};
+
+class ScenarioRules {
+ public:
+  ScenarioRules(const Scenario& scenario, Faults& faults) : scenario_(scenario), faults_(faults) {}
+
+  void check() {
+    if (scenario_.works.empty()) refuse("works", "there is no work");
+    std::set<std::string> names;
+    for (const StoreSpec& store : scenario_.stores) {
+      if (!names.insert(store.name).second) refuse(fmt::format("store '{}'", store.name), "the name is used twice");
+      check_machine(fmt::format("store '{}'", store.name), store.machine);
+    }
+    if (!scenario_.stores.empty() && !scenario_.carries_bytes)
+      refuse("carries_bytes", "a store keeps bytes; without them there can be no store");
+    std::set<std::string> works;
+    for (const WorkSpec& work : scenario_.works) {
+      check_work(work, works);
+      works.insert(work.name);
+    }
+    for (size_t i = 0; i < scenario_.faults.size(); ++i) check_fault(i, scenario_.faults[i], works);
+    for (const auto& [work, verdicts] : scenario_.expected) {
+      if (!works.contains(work)) refuse("expected", fmt::format("there is no work '{}'", work));
+      for (const std::string& verdict : verdicts)
+        if (std::find(kVerdicts.begin(), kVerdicts.end(), verdict) == kVerdicts.end())
+          refuse("expected", fmt::format("'{}' is not one of {}", verdict, fmt::join(kVerdicts, ", ")));
+    }
+    for (const std::string& invariant : scenario_.expected_violations)
+      if (std::find(kInvariants.begin(), kInvariants.end(), invariant) == kInvariants.end())
+        refuse("expected_violations", fmt::format("'{}' is not one of {}", invariant, fmt::join(kInvariants, ", ")));
+  }
+
+ private:
+  void refuse(const std::string& place, const std::string& message) { faults_.add(Rule::kFieldChoice, place, message); }
+  void check_machine(const std::string& place, uint64_t machine) {
+    if (machine >= scenario_.cluster.machine_count)
+      refuse(place, fmt::format("machine {} of {}", machine, scenario_.cluster.machine_count));
+  }
+  void check_side(const std::string& place, const std::optional<SideSpec>& side, bool is_needed) {
+    if (side.has_value() != is_needed) {
+      refuse(place, is_needed ? "is missing" : "has no meaning for this kind of work");
+      return;
+    }
+    if (!side) return;
+    const ParallelSpec& spec = side->parallel;
+    const uint64_t count = spec.participant_count();
+    if (count > kParticipantsMax) {
+      refuse(place, fmt::format("{} participants, at most {} can be simulated", count, kParticipantsMax));
+      return;
+    }
+    const uint64_t gpu_count = scenario_.cluster.machine.gpu_count;
+    if (gpu_count == 0) return refuse(place, "machines have no GPUs");
+    if (side->gpu >= gpu_count) refuse(place, fmt::format("gpu {} of {}", side->gpu, gpu_count));
+    check_machine(place, side->machine + (side->gpu + count - 1) / gpu_count);
+  }
+  void check_work(const WorkSpec& work, const std::set<std::string>& before) {
+    const std::string place = fmt::format("work '{}'", work.name);
+    if (work.name.empty()) refuse(place, "has no name");
+    if (before.contains(work.name)) refuse(place, "the name is used twice");
+    if (!work.after.empty() && !before.contains(work.after))
+      refuse(place, fmt::format("comes after '{}', which is no work before it", work.after));
+    check_machine(place, work.coordinator_machine);
+    const bool with_source = work.kind != WorkKind::kRestore;
+    const bool with_target =
+        work.kind == WorkKind::kTransfer || work.kind == WorkKind::kRestore || work.kind == WorkKind::kTraffic;
+    check_side(place + " source", work.source, with_source);
+    check_side(place + " target", work.target, with_target);
+    if (work.kind == WorkKind::kTraffic) {
+      if (work.bytes == 0) refuse(place, "traffic of 0 bytes");
+      return;
+    }
+    if (work.tokens == 0) refuse(place, "0 tokens");
+    if (work.kind == WorkKind::kTransfer) return;
+    bool is_known = false;
+    for (const StoreSpec& store : scenario_.stores) is_known |= store.name == work.store;
+    if (!is_known) refuse(place, fmt::format("there is no store '{}'", work.store));
+  }
+  // Nothing in a scenario removes or collects while works go on.
+  void check_crash_mode(const std::string& place, const std::string& mode) {
+    constexpr std::array<std::string_view, 12> kModes = {"",
+                                                         "keep",
+                                                         "lose",
+                                                         "begin-recorded",
+                                                         "put-object-written",
+                                                         "commit-before-data",
+                                                         "commit-after-data",
+                                                         "commit-published",
+                                                         "abort-recorded",
+                                                         "recovery-begin",
+                                                         "recovery-aborted",
+                                                         "recovery-dropped"};
+    if (std::find(kModes.begin(), kModes.end(), mode) == kModes.end())
+      refuse(place, fmt::format("mode '{}' is not one of{}", mode, fmt::join(kModes, " ")));
+  }
+  void check_fault(size_t number, const FaultSpec& fault, const std::set<std::string>& works) {
+    const std::string place = fmt::format("faults[{}] {}", number, fault_kind_name(fault.kind));
+    if (is_operation_fault(fault.kind) && !fault.when) refuse(place, "'when' says which operation; it is missing");
+    if (!is_operation_fault(fault.kind) && fault.at.has_value() == fault.when.has_value())
+      refuse(place, "either 'at_us' or 'when' says when");
+    if (fault.percent > 10000) refuse(place, fmt::format("{} percent", fault.percent));
+    const bool needs_target = !is_operation_fault(fault.kind) && fault.kind != FaultKind::kMessageStorm;
+    if (needs_target && fault.target.empty()) refuse(place, "'target' is missing");
+    for (const std::string& name : comma_separated(fault.target)) {
+      switch (fault.kind) {
+        case FaultKind::kLinkOff:
+        case FaultKind::kLinkSlow:
+        case FaultKind::kPartition:
+        case FaultKind::kStraggler:
+          if (links().named(name).empty()) refuse(place, fmt::format("the cluster has nothing called '{}'", name));
+          break;
+        case FaultKind::kMachineOff:
+          if (!links().machine(name)) refuse(place, fmt::format("the cluster has no machine called '{}'", name));
+          break;
+        case FaultKind::kStoreCrash: check_crash_mode(place, fault.mode); [[fallthrough]];
+        case FaultKind::kCorruptChunk:
+        case FaultKind::kDiskFull: {
+          bool is_known = false;
+          for (const StoreSpec& store : scenario_.stores) is_known |= store.name == name;
+          if (!is_known) refuse(place, fmt::format("there is no store '{}'", name));
+          break;
+        }
+        case FaultKind::kAbortRequest:
+          if (!works.contains(name)) refuse(place, fmt::format("there is no work '{}'", name));
+          break;
+        default: break;
+      }
+    }
+  }
+
+  const ClusterLinks& links() {
+    if (!links_) links_.emplace(scenario_.cluster);
+    return *links_;
+  }
+
+  const Scenario& scenario_;
+  Faults& faults_;
+  std::optional<ClusterLinks> links_;
+};
+
+}  // namespace
+
+void check_scenario(const Scenario& scenario, Faults& faults) { ScenarioRules(scenario, faults).check(); }
+
+}  // namespace crossdock

@@ -1,0 +1,210 @@
+#include "sim/world/sim_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backends/memory/strided_copy.h"
+#include "backends/memory/synthetic.h"
+#include "base/crc32c.h"
+#include "executor/transfer_job.h"
+
+namespace crossdock {
+namespace {
+
+constexpr uint64_t kForeignContent = 0x5eed;  // added to a content's seed: what a page holds that somebody else got
+
+// Calls visit(source region bytes, target region bytes, piece) ... for the pieces within bytes [begin, end) of a step,
+// in its order.
+template <class Visit>
+void for_each_piece(const CopyStep& step, uint64_t begin, uint64_t end, Visit visit) {
+  ByteRanges pieces(step);
+  uint64_t at = 0;
+  for (ByteCopy piece; at < end && pieces.next(piece); at += piece.bytes) {
+    const uint64_t first = std::max(begin, at);
+    const uint64_t last = std::min(end, at + piece.bytes);
+    if (first >= last) continue;
+    visit(piece.source_offset + (first - at), piece.target_offset + (first - at), last - first);
+  }
+}
+
+Status not_registered(const RegionKey& key) {
+  return Status(Code::kNotFound, fmt::format("region {} is not registered", key.to_text()));
+}
+
+}  // namespace
+
+Status SimMemory::add(SimMember& member, bool carries_bytes) {
+  const bool is_source = member.role == Role::kSource;
+  member.shadow = std::make_unique<Shadow>(member.binding, member.schema, is_source ? member.content : 0);
+  if (!carries_bytes) return Status();
+  member.memory.emplace();
+  TRY_STATUS(member.memory->add(*member.binding));
+  fill_guards(*member.memory);
+  if (is_source) write_synthetic(*member.binding, **member.schema, member.content, *member.memory);
+  return Status();
+}
+
+Status SimMemory::grant(SimMember& member) {
+  for (const Region& region : (*member.binding)->regions) {
+    const RegionKey key = RegionKey::of(**member.binding, region);
+    Grant grant{&member, region.bytes, std::nullopt};
+    if (member.memory) grant.memory = member.memory->find(key);
+    const bool is_new = grants_.try_emplace(key, grant).second;
+    checks_.check(Invariant::kI3, now_(),
+                  is_new ? "" : fmt::format("region {} is registered a second time under its epoch", key.to_text()));
+    if (!is_new) {
+      grants_[key] = grant;
+      registry_.remove(key);
+    }
+    if (grant.memory) TRY_STATUS(registry_.add(key, *grant.memory));
+  }
+  return Status();
+}
+
+Status SimMemory::add_region(SimMember& member, const RegionKey& key, std::span<std::byte> bytes) {
+  TRY_STATUS(registry_.add(key, bytes));
+  grants_[key] = Grant{&member, bytes.size(), bytes};
+  return Status();
+}
+
+void SimMemory::remove_region(const RegionKey& key) {
+  registry_.remove(key);
+  grants_.erase(key);
+}
+
+const SimMemory::Grant* SimMemory::find(const RegionKey& key) const {
+  const auto found = grants_.find(key);
+  return found == grants_.end() ? nullptr : &found->second;
+}
+
+Status SimMemory::usable(const RegionKey& key) const {
+  const Grant* const grant = find(key);
+  if (grant == nullptr) return not_registered(key);
+  if (grant->is_revoked) return Status(Code::kConflict, fmt::format("region {} was revoked", key.to_text()));
+  return Status();
+}
+
+SimMember* SimMemory::owner(const RegionKey& key) const {
+  const Grant* const grant = find(key);
+  return grant == nullptr ? nullptr : grant->member;
+}
+
+Status SimMemory::revoke(const RegionKey& key) {
+  const auto found = grants_.find(key);
+  if (found == grants_.end()) return not_registered(key);
+  found->second.is_revoked = true;
+  return found->second.memory ? registry_.revoke(key) : Status();
+}
+
+Status SimMemory::check_copy(const StepSpan& steps) const {
+  for (const CopyStep& step : steps.steps()) {
+    const RegionKey& source = steps.work().source_regions[step.source_region];
+    const RegionKey& target = steps.work().target_regions[step.target_region];
+    TRY_STATUS(usable(source));
+    TRY_STATUS(usable(target));
+    if (!fits(step, find(source)->bytes, find(target)->bytes))
+      return Status(Code::kInvalidArgument,
+                    fmt::format("a step of {} bytes from region {} to region {} leaves one of them", step.total_bytes(),
+                                source.to_text(), target.to_text()));
+  }
+  return Status();
+}
+
+void SimMemory::check_target(const SimMember& member) {
+  std::string wrong;
+  if (member.is_released) wrong = fmt::format("bytes land in '{}' after its pages were given back", member.name);
+  if (member.is_active) wrong = fmt::format("bytes land in '{}' after it was activated", member.name);
+  checks_.check(Invariant::kI3, now_(), wrong);
+}
+
+Status SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip) {
+  Status status;
+  const CopyWork* work = steps.steps().empty() ? nullptr : &steps.work();
+  uint64_t at = 0;
+  for (const CopyStep& step : steps.steps()) {
+    const uint64_t total = step.total_bytes();
+    const uint64_t first = std::max(begin, at) - at;
+    const uint64_t last = end <= at ? 0 : std::min(end - at, total);
+    const uint64_t before = at;
+    at += total;
+    if (first >= last || before >= end) continue;
+    const Grant* const target = find(work->target_regions[step.target_region]);
+    const Grant* const source = find(work->source_regions[step.source_region]);
+    if (source == nullptr || target == nullptr || source->is_revoked || target->is_revoked) {
+      status = Status(Code::kConflict, "a grant ended before all had landed");
+      continue;
+    }
+    check_target(*target->member);
+    landed_[{source->member->name, target->member->name}] += last - first;
+    bool flips = std::exchange(flip, false);
+    const auto number = static_cast<size_t>(&step - work->steps.data());
+    check_content(*work, number, last == total && !flips, *source->member, *target->member);
+    if (!target->memory || !source->memory) continue;
+    for_each_piece(step, first, last, [&](uint64_t source_offset, uint64_t target_offset, uint64_t bytes) {
+      const std::span<std::byte> to = target->memory->subspan(target_offset, bytes);
+      std::memcpy(to.data(), source->memory->subspan(source_offset, bytes).data(), bytes);
+      if (std::exchange(flips, false)) to[0] ^= std::byte{0x10};
+    });
+  }
+  return status;
+}
+
+void SimMemory::check_content(const CopyWork& work, size_t step, bool is_whole, const SimMember& source,
+                              SimMember& target) {
+  if (source.shadow == nullptr || target.shadow == nullptr) return;
+  checks_.check(Invariant::kI1, now_(),
+                is_whole ? ShadowCopier::land(work, step, step + 1, *source.shadow, *target.shadow)
+                         : ShadowCopier::tear(work, step, *source.shadow, *target.shadow));
+}
+
+Result<uint32_t> SimMemory::checksum(const StepSpan& steps, StepEnd end) const {
+  uint32_t sum = 0;
+  if (steps.steps().empty()) return sum;
+  const bool of_source = end == StepEnd::kSource;
+  const Grant* grant = nullptr;
+  for (const CopyStep& step : steps.steps()) {
+    const RegionKey& key =
+        of_source ? steps.work().source_regions[step.source_region] : steps.work().target_regions[step.target_region];
+    grant = find(key);
+    if (grant == nullptr) return not_registered(key);
+    if (!fits(step, of_source ? grant->bytes : UINT64_MAX, of_source ? UINT64_MAX : grant->bytes))
+      return Status(Code::kInvalidArgument, fmt::format("a step leaves region {}", key.to_text()));
+    if (!grant->memory) continue;
+    for_each_piece(step, 0, step.total_bytes(), [&](uint64_t source_offset, uint64_t target_offset, uint64_t length) {
+      sum = crc32c(grant->memory->subspan(of_source ? source_offset : target_offset, length), sum);
+    });
+  }
+  return grant->memory ? sum : grant->member->shadow->checksum(steps, end);
+}
+
+void SimMemory::check_store_write(const StepSpan& steps) {
+  for (const CopyStep& step : steps.steps()) {
+    const RegionKey& key = steps.work().target_regions[step.target_region];
+    if (const SimMember* const target = owner(key); target != nullptr && usable(key).ok()) check_target(*target);
+  }
+}
+
+void SimMemory::overwrite(SimMember& member) {
+  member.shadow->overwrite_all(member.content + kForeignContent);
+  if (member.memory)
+    write_synthetic(*member.binding, **member.schema, member.content + kForeignContent, *member.memory);
+}
+
+std::string SimMemory::take_content(SimMember& member, std::optional<bool> exactly_once) {
+  if (member.memory) {
+    if (const auto wrong = take_synthetic(*member.binding, **member.schema, member.content, *member.memory))
+      return *wrong;
+    if (const auto wrong = check_guards(*member.memory)) return *wrong;
+  }
+  return exactly_once ? member.shadow->check(member.content, *exactly_once) : "";
+}
+
+uint64_t SimMemory::landed_bytes(const std::string& source, const std::string& target) const {
+  const auto found = landed_.find({source, target});
+  return found == landed_.end() ? 0 : found->second;
+}
+
+}  // namespace crossdock

@@ -1,0 +1,106 @@
+// Memory of the simulated cluster: whose it is, what it holds, and under which grants others reach it.
+//
+// Bytes are there where the scenario carries them; the shadow always is. A grant goes on after the runtime took the
+// pages back, as a registration with a network interface does; only a revoke ends it. So whoever writes late, into
+// pages that were not fenced off, is seen (I3).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/memory/memory_registry.h"
+#include "backends/memory/region_memory.h"
+#include "executor/copy_work.h"
+#include "executor/message.h"
+#include "sim/scenario/cluster.h"
+#include "sim/shadow/shadow.h"
+#include "sim/world/checks.h"
+
+namespace crossdock {
+
+// One participant's memory for one operation, and what the runtime did with it. Plain memory has neither binding nor
+// shadow: only SimMemory::add_region() takes it.
+struct SimMember {
+  std::string name;  // "move/target p0-t0"
+  Role role = Role::kSource;
+  Place place;
+  BindingPointer binding;
+  std::shared_ptr<const Valid<CacheSchema>> schema;
+  uint64_t content = 0;                // seed of what its source holds, or of what it is to get
+  std::optional<RegionMemory> memory;  // where bytes are carried
+  std::unique_ptr<Shadow> shadow;
+  uint64_t holds = 0;  // calls of the runtime that happened
+  uint64_t activations = 0;
+  uint64_t releases = 0;
+  bool is_held = false;
+  bool is_active = false;
+  TimePoint active_since;
+  bool is_released = false;
+};
+
+class SimMemory {
+ public:
+  SimMemory(Checks& checks, std::function<TimePoint()> now) : checks_(checks), now_(std::move(now)) {}
+
+  // Makes regions and contents; the member outlives the memory. Sources hold their content, targets guard bytes.
+  Status add(SimMember& member, bool carries_bytes);
+  // Registers all regions: from now on they can be reached.
+  Status grant(SimMember& member);
+  // Registers bytes of a member without a binding, which outlive the registration. kConflict when the key is
+  // registered, or was revoked before.
+  Status add_region(SimMember& member, const RegionKey& key, std::span<std::byte> bytes);
+  // Forgets what add_region() registered: nothing that is under way lands there any more.
+  void remove_region(const RegionKey& key);
+  // Nothing reaches the region under this key from now on; kNotFound when nobody registered it.
+  Status revoke(const RegionKey& key);
+  // kNotFound, kConflict: why the key cannot be used.
+  Status usable(const RegionKey& key) const;
+  // Whose region it is; null when nobody registered it.
+  SimMember* owner(const RegionKey& key) const;
+  // Why a copy of these steps cannot begin: the keys of both ends as usable(), kInvalidArgument when a step leaves a
+  // region.
+  Status check_copy(const StepSpan& steps) const;
+
+  // Bytes [begin, end) of the steps, in their order, land. Those under a grant that has ended do not: kConflict then.
+  // `flip`: the first byte comes with one bit wrong.
+  Status land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip);
+  // Of the owner's memory, revoked or not. kNotFound; kInvalidArgument when a step leaves a region.
+  Result<uint32_t> checksum(const StepSpan& steps, StepEnd end) const;
+  // A store is about to write into the targets of these steps.
+  void check_store_write(const StepSpan& steps);
+
+  // The framework gives a source's pages to somebody else although they are pinned.
+  void overwrite(SimMember& member);
+  // What a target holds, at the moment of its activation: empty, or what is wrong. Looks at each byte once; content is
+  // gone afterwards. `exactly_once` is of the shadow's counts; empty: what it holds did not come by copies.
+  std::string take_content(SimMember& member, std::optional<bool> exactly_once);
+
+  MemoryRegistry& registry() { return registry_; }
+  uint64_t landed_bytes(const std::string& source, const std::string& target) const;
+  const std::map<std::pair<std::string, std::string>, uint64_t>& landed() const { return landed_; }
+
+ private:
+  struct Grant {
+    SimMember* member;
+    uint64_t bytes;                              // of the region
+    std::optional<std::span<std::byte>> memory;  // where they are carried
+    bool is_revoked = false;
+  };
+  const Grant* find(const RegionKey& key) const;
+  void check_target(const SimMember& member);
+  void check_content(const CopyWork& work, size_t step, bool is_whole, const SimMember& source, SimMember& target);
+
+  Checks& checks_;
+  std::function<TimePoint()> now_;
+  MemoryRegistry registry_;
+  std::map<RegionKey, Grant> grants_;
+  std::map<std::pair<std::string, std::string>, uint64_t> landed_;  // payload bytes from a member to a member
+};
+
+}  // namespace crossdock

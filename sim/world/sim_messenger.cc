@@ -1,0 +1,76 @@
+#include "sim/world/sim_messenger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/world/sim_world.h"
+
+namespace crossdock {
+namespace {
+
+constexpr size_t kInboxMax = 4096;  // what comes beyond is lost
+
+}  // namespace
+
+Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message) {
+  SimWorld& world = node_.world();
+  TRY(const MetFaults faults, node_.accept(op, "send " + std::string(message.kind()), false));
+  const TimePoint sent = node_.next_start(world.cluster().costs.message_us);
+  Completion completion;
+  if (faults.has(FaultKind::kFailed))
+    completion.status = Status(Code::kUnavailable, "made to fail");
+  else if (faults.has(FaultKind::kReplyLost))
+    completion.status = Status(Code::kOutcomeUnknown, "made to fail");
+  const bool is_lost = faults.has(FaultKind::kMessageLost) || faults.has(FaultKind::kFailed);
+  const size_t copies = is_lost ? 0 : faults.has(FaultKind::kMessageDoubled) ? 2 : 1;
+  const Duration delay = faults.delay(FaultKind::kMessageDelayed);
+  node_.complete_after(sent - world.now(), op, std::move(completion));
+  world.note_message(to, message);
+  const SimNode* const receiver = world.find(to);
+  if (receiver == nullptr || !world.is_reachable(node_.place(), receiver->place())) return Status();
+  // Ways differ a little each time, so messages overtake each other.
+  const Duration way = world.latency(node_.place(), receiver->place());
+  for (size_t i = 0; i < copies; ++i) {
+    const auto jitter = static_cast<int64_t>(node_.rng().below(static_cast<uint64_t>(way.ns()) / 2 + 1));
+    world.engine().at(sent + way + delay + Duration::from_ns(jitter), [&world, to, message, from = node_.place()] {
+      SimNode* const node = world.find(to);
+      if (node != nullptr && !node->is_dead() && world.is_reachable(from, node->place()))
+        node->messenger().deliver(message);
+    });
+  }
+  return Status();
+}
+
+Status SimMessenger::post_recv(OpId op) {
+  TRY_STATUS(node_.accept(op, "receive", false).status());
+  if (inbox_.empty()) {
+    receives_.push_back(op);
+    return Status();
+  }
+  Completion completion;
+  completion.result = std::move(inbox_.front());
+  inbox_.pop_front();
+  node_.complete(op, std::move(completion));
+  return Status();
+}
+
+void SimMessenger::deliver(const Message& message) {
+  if (receives_.empty()) {
+    if (inbox_.size() < kInboxMax) inbox_.push_back(message);
+    return;
+  }
+  const OpId op = receives_.front();
+  receives_.pop_front();
+  Completion completion;
+  completion.result = message;
+  node_.complete(op, std::move(completion));
+}
+
+void SimMessenger::cancel(OpId op) {
+  const auto found = std::find(receives_.begin(), receives_.end(), op);
+  if (found == receives_.end()) return;
+  receives_.erase(found);
+  node_.complete(op, completion_of(Status(Code::kCancelled, "cancelled")));
+}
+
+}  // namespace crossdock

@@ -1,0 +1,89 @@
+#include "sim/world/sim_runtime.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/world/sim_world.h"
+
+namespace crossdock {
+namespace {
+
+constexpr double kCallUs = 5;  // of a call into the framework that registers nothing
+
+}  // namespace
+
+Status SimRuntime::post(OpId op, const char* name, const ParticipantId& participant, double cost_us, const Call& call) {
+  SimWorld& world = node_.world();
+  TRY(const MetFaults faults, node_.accept(op, name, false));
+  const TimePoint done = node_.next_start(cost_us) + faults.delay(FaultKind::kSlowOperation);
+  const bool fails = faults.has(FaultKind::kFailed);
+  world.engine().at(done, [this, op, name, participant, fails, call] {
+    if (node_.is_dead()) return;
+    const auto found = members_.find(participant);
+    if (fails) {
+      // Registration fails for good; other calls may pass the next time.
+      const bool registers = std::string_view(name) == "pin" || std::string_view(name) == "reserve";
+      return node_.complete(op, completion_of(Status(registers ? Code::kIo : Code::kUnavailable,
+                                                     fmt::format("the runtime cannot {}", name))));
+    }
+    if (found == members_.end())
+      return node_.complete(op, completion_of(Status(Code::kNotFound, "the runtime has no such participant")));
+    node_.complete(op, call(*found->second));
+  });
+  return Status();
+}
+
+Status SimRuntime::hold(OpId op, const char* name, const ParticipantId& participant) {
+  SimWorld& world = node_.world();
+  const CostSpec& costs = world.cluster().costs;
+  double cost_us = kCallUs;
+  if (const auto found = members_.find(participant); found != members_.end())
+    for (const Region& region : (*found->second->binding)->regions)
+      cost_us += costs.registration_us +
+                 costs.registration_us_per_gbyte * static_cast<double>(world.wire_bytes(region.bytes)) / 1e9;
+  return post(op, name, participant, cost_us, [&world](SimMember& member) {
+    Completion completion;
+    completion.result = member.binding;
+    if (member.is_held) return completion;
+    if (member.is_active || member.is_released)
+      return completion_of(Status(Code::kConflict, "was activated or released before"));
+    if (const Status granted = world.memory().grant(member); !granted.ok()) return completion_of(granted);
+    ++member.holds;
+    member.is_held = true;
+    return completion;
+  });
+}
+
+Status SimRuntime::post_pin(OpId op, const ParticipantId& participant) { return hold(op, "pin", participant); }
+Status SimRuntime::post_reserve(OpId op, const ParticipantId& participant) { return hold(op, "reserve", participant); }
+
+Status SimRuntime::post_validate(OpId op, const ParticipantId& participant) {
+  return post(op, "validate", participant, kCallUs, [](SimMember&) { return Completion(); });
+}
+
+Status SimRuntime::post_activate(OpId op, const ParticipantId& participant) {
+  return post(op, "activate", participant, kCallUs, [this](SimMember& member) {
+    if (member.is_active) return Completion();
+    if (!member.is_held) return completion_of(Status(Code::kConflict, "is not reserved"));
+    if (hooks_ != nullptr) hooks_->activating(member);
+    ++member.activations;
+    member.is_held = false;
+    member.is_active = true;
+    member.active_since = node_.now();
+    return Completion();
+  });
+}
+
+Status SimRuntime::post_release(OpId op, const ParticipantId& participant) {
+  return post(op, "release", participant, kCallUs, [this](SimMember& member) {
+    if (!member.is_held) return Completion();
+    ++member.releases;
+    member.is_held = false;
+    member.is_released = true;
+    if (hooks_ != nullptr) hooks_->released(member);
+    return Completion();
+  });
+}
+
+}  // namespace crossdock

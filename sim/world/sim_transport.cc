@@ -1,0 +1,182 @@
+#include "sim/world/sim_transport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/world/engine.h"
+#include "sim/world/sim_world.h"
+
+namespace crossdock {
+namespace {
+
+Duration us(double value) { return Duration::from_ns(static_cast<int64_t>(value * 1e3)); }
+
+const RegionKey& source_key(const StepSpan& steps) {
+  return steps.work().source_regions[steps.steps().front().source_region];
+}
+const RegionKey& target_key(const StepSpan& steps) {
+  return steps.work().target_regions[steps.steps().front().target_region];
+}
+
+}  // namespace
+
+Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
+  SimWorld& world = node_.world();
+  TRY(const MetFaults faults, node_.accept(op, "copy", true));
+  uint64_t ranges = 0;
+  for (const CopyStep& step : steps.steps()) ranges += step.range_count();
+  const CostSpec& costs = world.cluster().costs;
+  const TimePoint start = node_.next_start(costs.post_us + static_cast<double>(ranges) * costs.descriptor_ns / 1e3);
+  if (faults.has(FaultKind::kFailed)) {
+    ++failed_copy_count_;
+    node_.complete_after(start - world.now(), op, completion_of(Status(Code::kUnavailable, "made to fail")));
+    return Status();
+  }
+  const auto copy = std::make_shared<Copy>();
+  copy->op = op;
+  copy->steps = steps;
+  copy->bytes = steps.total_bytes();
+  for (const FaultKind kind :
+       {FaultKind::kTornWrite, FaultKind::kLateWrite, FaultKind::kBitFlip, FaultKind::kReplyLost})
+    if (const FaultSpec* fault = faults.find(kind)) copy->fault = fault;
+  copies_[op] = copy;
+  world.engine().at(start + faults.delay(FaultKind::kSlowOperation), [this, copy] { begin(copy); });
+  return Status();
+}
+
+void SimTransport::begin(const CopyPointer& copy) {
+  if (copy->is_over || copy->is_flowing) return;
+  if (copy->bytes == 0) return end(copy, Status());
+  if (Status status = node_.world().memory().check_copy(copy->steps); !status.ok()) return end(copy, std::move(status));
+  flow(copy);
+}
+
+void SimTransport::flow(const CopyPointer& copy) {
+  SimWorld& world = node_.world();
+  const SimMember* const source = world.memory().owner(source_key(copy->steps));
+  const SimMember* const target = world.memory().owner(target_key(copy->steps));
+  copy->flow_begin = copy->landed;
+  copy->is_flowing = true;
+  copy->flow = world.start_flow(source->place, target->place, copy->bytes - copy->landed,
+                                [this, copy](const FlowResult& result) { flow_ended(copy, result); });
+}
+
+Status SimTransport::land(Copy& copy, uint64_t to) {
+  if (to <= copy.landed) return Status();
+  const bool flips = copy.fault != nullptr && copy.fault->kind == FaultKind::kBitFlip;
+  if (flips) copy.fault = nullptr;
+  return node_.world().memory().land(copy.steps, std::exchange(copy.landed, to), to, flips);
+}
+
+void SimTransport::land_later(const CopyPointer& copy, Duration delay) {
+  node_.world().engine().after(delay, [this, copy] { (void)land(*copy, copy->bytes); });
+}
+
+void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result) {
+  SimWorld& world = node_.world();
+  copy->is_flowing = false;
+  const uint64_t moved = result.moved_bytes / world.options().bytes_scale;
+  const bool is_done = result.end == FlowEnd::kDone;
+  const uint64_t reached = is_done ? copy->bytes : std::min(copy->flow_begin + moved, copy->bytes);
+  const Stop why = std::exchange(copy->stop, Stop::kNone);
+  const FaultSpec* const fault = copy->fault;
+  if (is_done && fault != nullptr && fault->kind != FaultKind::kBitFlip) {
+    const bool is_whole = fault->kind == FaultKind::kReplyLost;
+    const uint64_t part = copy->bytes * std::min<uint64_t>(fault->percent, 99) / 100;
+    (void)land(*copy, is_whole ? copy->bytes : std::max(copy->landed, part));
+    if (fault->kind == FaultKind::kLateWrite) land_later(copy, fault->delay);
+    end(copy, Status(Code::kUnavailable, "made to fail after some of it had landed"));
+  } else if (is_done) {
+    end(copy, land(*copy, copy->bytes));
+  } else {
+    (void)land(*copy, reached);
+    switch (why) {
+      case Stop::kPause: break;  // whoever paused it goes on
+      case Stop::kRevoke: end(copy, Status(Code::kConflict, "a grant was revoked")); break;
+      case Stop::kCancel: end(copy, Status(Code::kCancelled, "cancelled")); break;
+      case Stop::kDeath:
+        if (copy->fate == Fate::kLate) land_later(copy, copy->late_after);
+        end(copy, Status(Code::kCancelled, "its poster died"));
+        break;
+      case Stop::kNone: end(copy, Status(Code::kUnavailable, "the way to the target broke")); break;
+    }
+  }
+  for (const auto& stopped : std::exchange(copy->stopped, {})) stopped();
+}
+
+void SimTransport::end(const CopyPointer& copy, Status status) {
+  copy->is_over = true;
+  copies_.erase(copy->op);
+  if (!status.ok()) ++failed_copy_count_;
+  node_.complete(copy->op, completion_of(std::move(status)));
+}
+
+void SimTransport::stop(const CopyPointer& copy, Stop why, std::function<void()> then) {
+  if (copy->is_flowing) {
+    copy->stop = std::max(copy->stop, why);
+    if (then) copy->stopped.push_back(std::move(then));
+    return node_.world().engine().cancel(copy->flow);
+  }
+  // It has not begun.
+  if (why != Stop::kPause) end(copy, Status(why == Stop::kRevoke ? Code::kConflict : Code::kCancelled, "never began"));
+  if (then) then();
+}
+
+// Hardware does not take back what it has begun.
+void SimTransport::cancel(OpId op) {
+  const auto found = copies_.find(op);
+  if (found != copies_.end() && !found->second->is_flowing) stop(CopyPointer(found->second), Stop::kCancel, {});
+}
+
+void SimTransport::poster_died(Fate fate, Duration delay) {
+  if (fate == Fate::kDone) return;
+  const std::map<OpId, CopyPointer> all = copies_;
+  for (const auto& [op, copy] : all) {
+    copy->fate = fate;
+    copy->late_after = delay;
+    if (!copy->is_flowing && fate == Fate::kLate) land_later(copy, delay);
+    stop(copy, Stop::kDeath, {});
+  }
+}
+
+Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) {
+  SimWorld& world = node_.world();
+  TRY(const MetFaults faults, node_.accept(op, "checksum", true));
+  // At the speed at which the device reads its memory.
+  const MachineSpec& machine = world.cluster().machine;
+  const double rate = node_.place().kind == PlaceKind::kGpu ? machine.hbm_gbyte_per_s : machine.dram_gbyte_per_s;
+  const double read_us = static_cast<double>(world.wire_bytes(steps.total_bytes())) / (rate * 1e3);
+  const TimePoint done = node_.next_start(world.cluster().costs.post_us) + us(read_us);
+  const bool fails = faults.has(FaultKind::kFailed);
+  world.engine().at(done, [this, op, steps, end, fails] {
+    if (fails) return node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail")));
+    const Result<uint32_t> sum = node_.world().memory().checksum(steps, end);
+    if (!sum.ok()) return node_.complete(op, completion_of(sum.status()));
+    node_.complete(op, completion_of(Result<StepsChecksum>(StepsChecksum{sum.value()})));
+  });
+  return Status();
+}
+
+Status SimTransport::post_revoke(OpId op, const RegionKey& key) {
+  SimWorld& world = node_.world();
+  TRY(const MetFaults faults, node_.accept(op, "revoke", false));
+  const TimePoint start = node_.next_start(world.cluster().costs.post_us);
+  if (faults.has(FaultKind::kFailed)) {
+    world.engine().at(start,
+                      [this, op] { node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail"))); });
+    return Status();
+  }
+  const bool reply_lost = faults.has(FaultKind::kReplyLost);
+  world.engine().at(start, [this, op, key, reply_lost] {
+    SimWorld& inside = node_.world();
+    inside.revoke(key, [this, op, reply_lost](Status status) {
+      if (reply_lost && status.ok()) status = Status(Code::kOutcomeUnknown, "the reply was lost");
+      node_.complete(op, completion_of(std::move(status)));
+    });
+  });
+  return Status();
+}
+
+}  // namespace crossdock

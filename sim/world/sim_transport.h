@@ -1,0 +1,63 @@
+// Transport of a simulated participant: a copy is one flow between the places of its two ends.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "executor/ports.h"
+#include "sim/world/sim_node.h"
+
+namespace crossdock {
+
+struct FlowResult;
+
+class SimTransport : public Transport {
+ public:
+  explicit SimTransport(SimNode& node) : node_(node) {}
+
+  Status post_copy(OpId op, const StepSpan& steps) override;
+  Status post_checksum(OpId op, const StepSpan& steps, StepEnd end) override;
+  Status post_revoke(OpId op, const RegionKey& key) override;
+  void cancel(OpId op) override;
+
+  uint64_t failed_copy_count() const { return failed_copy_count_; }
+  void poster_died(Fate fate, Duration delay);
+
+ private:
+  friend class SimWorld;
+
+  enum class Stop { kNone, kPause, kCancel, kRevoke, kDeath };  // of several the last counts
+  struct Copy {
+    OpId op;
+    StepSpan steps;
+    uint64_t bytes = 0;       // of content
+    uint64_t landed = 0;      // of those, in the order of the steps
+    uint64_t flow_begin = 0;  // the flow under way carries what is behind this byte
+    uint64_t flow = 0;
+    bool is_flowing = false;
+    bool is_over = false;
+    Stop stop = Stop::kNone;
+    Fate fate = Fate::kLost;
+    Duration late_after;
+    const FaultSpec* fault = nullptr;            // at its end
+    std::vector<std::function<void()>> stopped;  // of all who stopped the flow, once it has ended
+  };
+  using CopyPointer = std::shared_ptr<Copy>;
+
+  void begin(const CopyPointer& copy);
+  void flow(const CopyPointer& copy);
+  void flow_ended(const CopyPointer& copy, const FlowResult& result);
+  Status land(Copy& copy, uint64_t end);
+  void land_later(const CopyPointer& copy, Duration delay);
+  void end(const CopyPointer& copy, Status status);
+  // Ends its flow; `then` is called once it has.
+  void stop(const CopyPointer& copy, Stop why, std::function<void()> then);
+
+  SimNode& node_;
+  std::map<OpId, CopyPointer> copies_;
+  uint64_t failed_copy_count_ = 0;
+};
+
+}  // namespace crossdock
