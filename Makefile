@@ -6,10 +6,10 @@ FUZZ_SECONDS ?= 60
 configure = mkdir -p build && { cmake --preset $(1) $(2) >build/configure-$(1).log 2>&1 || { cat build/configure-$(1).log; exit 1; }; }
 
 .DEFAULT_GOAL := build
-.PHONY: help build test demo bench asan tsan fuzz coverage tidy format clean packages-build packages-test packages-check packages-dev
+.PHONY: help build program test demo bench asan tsan fuzz coverage tidy format clean packages-build packages-test packages-check packages-dev
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
 packages-build packages-test packages-check packages-dev: packages-%:
 	@scripts/install-packages $*
@@ -21,7 +21,11 @@ build: packages-build ## Install what is missing and build (build/release)
 test: packages-test build ## Build and run every test
 	@ctest --preset release
 
-demo: build ## Show what the program does, on a real model
+program: packages-build ## Build the program alone
+	@$(call configure,release,)
+	@cmake --build --preset release -j $(JOBS) --target crossdock
+
+demo: program ## Show what the program does, on a real model
 	@scripts/demo build/release/cli/crossdock
 
 bench: build ## Measure, and compare with the limits

@@ -27,8 +27,8 @@ Valid<PlacementManifest> placement_of(uint64_t participant_count) {
   request.pp = participant_count < 512 ? 4 : 8;
   request.dp = participant_count / (request.tp * request.pp);
   request.layer_count = 128;
-  Faults faults;
-  return *partition(*Valid<CacheSchema>::make(schema, faults), request, faults);
+  Diagnostics diagnostics;
+  return *partition(*Valid<CacheSchema>::make(schema, diagnostics), request, diagnostics);
 }
 
 const std::string& text_of(int64_t participant_count) {
@@ -45,8 +45,8 @@ void count_bytes(benchmark::State& state, const std::string& text) {
 void BM_ReadValidateDigest(benchmark::State& state) {
   const std::string& text = text_of(state.range(0));
   for (auto _ : state) {
-    Faults faults;
-    const auto placement = read_document<PlacementManifest>(text, JsonLimits(), faults);
+    Diagnostics diagnostics;
+    const auto placement = read_document<PlacementManifest>(text, JsonLimits(), diagnostics);
     CHECK(placement.has_value());
     benchmark::DoNotOptimize(digest(*placement));
   }
@@ -56,8 +56,8 @@ void BM_ReadValidateDigest(benchmark::State& state) {
 void BM_Parse(benchmark::State& state) {
   const std::string& text = text_of(state.range(0));
   for (auto _ : state) {
-    Faults faults;
-    benchmark::DoNotOptimize(JsonTree::parse(text, JsonLimits(), faults));
+    Diagnostics diagnostics;
+    benchmark::DoNotOptimize(JsonTree::parse(text, JsonLimits(), diagnostics));
   }
   count_bytes(state, text);
 }
@@ -65,9 +65,9 @@ void BM_Parse(benchmark::State& state) {
 void BM_Validate(benchmark::State& state) {
   const PlacementManifest placement = *placement_of(static_cast<uint64_t>(state.range(0)));
   for (auto _ : state) {
-    Faults faults;
-    validate(placement, faults);
-    CHECK(faults.empty());
+    Diagnostics diagnostics;
+    validate(placement, diagnostics);
+    CHECK(diagnostics.empty());
   }
 }
 

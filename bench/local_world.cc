@@ -29,8 +29,8 @@ Placement place(const Model& model, const Parallel& parallel, const std::string&
   request.tp = parallel.tp;
   request.pp = parallel.pp;
   request.layer_count = model.layers;
-  Faults faults;
-  auto placement = partition(*Valid<CacheSchema>::make(schema, faults), request, faults);
+  Diagnostics diagnostics;
+  auto placement = partition(*Valid<CacheSchema>::make(schema, diagnostics), request, diagnostics);
   CHECK(placement.has_value());
   return std::make_shared<const Valid<PlacementManifest>>(std::move(*placement));
 }
@@ -45,8 +45,8 @@ Snapshot snapshot_of(const PlacementManifest& placement, uint64_t tokens, const 
   descriptor.cache_schema_digest = digest_of_part(placement.cache_schema);
   descriptor.tokens = Range(0, tokens);
   descriptor.token_fingerprint = name;
-  Faults faults;
-  auto snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), faults);
+  Diagnostics diagnostics;
+  auto snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), diagnostics);
   CHECK(snapshot.has_value());
   return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*snapshot));
 }
@@ -63,9 +63,9 @@ Side make_side(const Placement& placement, const Snapshot& snapshot, const Pool&
   request.instance_prefix = (*placement)->name + "/";
   for (const Part& part : (*placement)->parts) {
     if (!participant.empty() && part.participant.text() != participant) continue;
-    Faults faults;
+    Diagnostics diagnostics;
     auto binding = pool_binding(*placement, placement_digest, part.participant, (*snapshot)->tokens, snapshot_digest,
-                                request, faults);
+                                request, diagnostics);
     CHECK(binding.has_value());
     side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
     CHECK(side.memory.add(*side.bindings.back()).ok());

@@ -53,8 +53,8 @@ Valid<PlacementManifest> placement_of(const Shape& shape) {
   request.dp = shape.dp;
   request.cp = shape.cp;
   request.layer_count = shape.layers;
-  Faults faults;
-  return *partition(*Valid<CacheSchema>::make(schema, faults), request, faults);
+  Diagnostics diagnostics;
+  return *partition(*Valid<CacheSchema>::make(schema, diagnostics), request, diagnostics);
 }
 
 struct Pair {
@@ -67,8 +67,8 @@ struct Pair {
   PlanSide source_side, target_side;
 
   Valid<TransferPlan> plan(const PlanOptions& options = {}) const {
-    Faults faults;
-    auto plan = make_plan(source_side, target_side, options, PlanLimits{}, faults);
+    Diagnostics diagnostics;
+    auto plan = make_plan(source_side, target_side, options, PlanLimits{}, diagnostics);
     CHECK(plan.has_value());
     return std::move(*plan);
   }
@@ -87,9 +87,9 @@ void run_plan(benchmark::State& state, const Pair& pair, const PlanOptions& opti
     const Valid<TransferPlan> plan = pair.plan(options);
     edges = plan->edges.size();
     if (!prove) continue;
-    Faults faults;
-    const PlanProof proof = verify_plan(plan, pair.source_side, pair.target_side, VerifyLimits{}, faults);
-    CHECK(proof.complete && faults.empty());
+    Diagnostics diagnostics;
+    const PlanProof proof = verify_plan(plan, pair.source_side, pair.target_side, VerifyLimits{}, diagnostics);
+    CHECK(proof.complete && diagnostics.empty());
   }
   report(state, edges);
 }
@@ -140,8 +140,8 @@ BENCHMARK(BM_PlanAndProveFleet)->Arg(8192)->Arg(16384)->Unit(benchmark::kMillise
 struct StorePair {
   explicit StorePair(const Pair& pair) : layout(make_layout(pair)), side(layout, digest(layout)) {}
   static Valid<StoreLayout> make_layout(const Pair& pair) {
-    Faults faults;
-    auto layout = layout_of(pair.source, std::nullopt, ObjectOrder::kPlhd, 64, "bench", faults);
+    Diagnostics diagnostics;
+    auto layout = layout_of(pair.source, std::nullopt, ObjectOrder::kPlhd, 64, "bench", diagnostics);
     CHECK(layout.has_value());
     return std::move(*layout);
   }
@@ -152,8 +152,8 @@ struct StorePair {
 void run_store(benchmark::State& state, const PlanSide& source, const PlanSide& target) {
   size_t edges = 0;
   for (auto _ : state) {
-    Faults faults;
-    const auto plan = make_plan(source, target, {}, PlanLimits{}, faults);
+    Diagnostics diagnostics;
+    const auto plan = make_plan(source, target, {}, PlanLimits{}, diagnostics);
     CHECK(plan.has_value());
     edges = (*plan)->edges.size();
   }
@@ -190,17 +190,17 @@ struct PoolShape {
 
 struct Bound {
   Bound(const Valid<PlacementManifest>& placement, const PoolShape& shape, uint64_t seed) : context(placement) {
-    Faults faults;
+    Diagnostics diagnostics;
     for (const Part& part : placement->parts) {
       auto binding =
           pool_binding(placement, context.placement_digest(), part.participant, Range(0, shape.tokens), Sha256Digest(),
-                       shape.pool(context.placement_digest(), seed + bindings.size()), faults);
+                       shape.pool(context.placement_digest(), seed + bindings.size()), diagnostics);
       CHECK(binding.has_value());
       bindings.push_back(std::make_unique<Valid<RuntimeBinding>>(std::move(*binding)));
       pointers.push_back(bindings.back().get());
     }
-    side = BoundSide::bind(context, pointers, faults);
-    if (!side) fmt::print("{}\n", faults.kept().front().to_line());
+    side = BoundSide::bind(context, pointers, diagnostics);
+    if (!side) fmt::print("{}\n", diagnostics.kept().front().to_line());
     CHECK(side.has_value());
   }
   BindingContext context;
@@ -213,8 +213,8 @@ struct LoweringCase {
   LoweringCase(const Pair& pair_in, const PoolShape& shape)
       : pair(pair_in), plan(pair_in.plan()), source(pair_in.source, shape, 1), target(pair_in.target, shape, 1000) {}
   LoweredPlan lowered() const {
-    Faults faults;
-    auto result = lower(*plan, *source.side, *target.side, LowerOptions{}, LowerLimits{}, faults);
+    Diagnostics diagnostics;
+    auto result = lower(*plan, *source.side, *target.side, LowerOptions{}, LowerLimits{}, diagnostics);
     CHECK(result.has_value());
     return std::move(*result);
   }

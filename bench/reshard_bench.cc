@@ -67,9 +67,9 @@ class Pieces {
     for (const BindingPointer& binding : source.bindings) {
       std::vector<StepSpan>& batches = of_source.emplace_back();
       for (const JobPair& pair : pairs_of(job, Role::kSource, (*binding)->participant)) {
-        Faults faults;
+        Diagnostics diagnostics;
         std::optional<PairWork> work =
-            pair_work(*job.lowered, *pair.pair, StepSplit(), BatchLimits{1024, 32 * kMiB}, faults);
+            pair_work(*job.lowered, *pair.pair, StepSplit(), BatchLimits{1024, 32 * kMiB}, diagnostics);
         CHECK(work.has_value());
         batches.insert(batches.end(), work->batches.begin(), work->batches.end());
       }

@@ -83,8 +83,8 @@ struct Work {
 };
 
 Work upload(StoreCore& store, const Side& side, const Snapshot& snapshot, const LayoutSpec& spec, size_t threads) {
-  Faults faults;
-  auto layout = layout_of(*side.placement, std::nullopt, spec.order, spec.page_tokens, "bench", faults);
+  Diagnostics diagnostics;
+  auto layout = layout_of(*side.placement, std::nullopt, spec.order, spec.page_tokens, "bench", diagnostics);
   CHECK(layout.has_value());
   MemoryRegistry registry;
   LocalRuntime runtime(registry);

@@ -41,14 +41,14 @@ struct Source {
   const BindingContext& context;
   PoolRequest request;
 
-  std::optional<Valid<RuntimeBinding>> bind(const ParticipantId& participant, Faults& faults) const {
+  std::optional<Valid<RuntimeBinding>> bind(const ParticipantId& participant, Diagnostics& diagnostics) const {
     return pool_binding(placement, context.placement_digest(), participant, snapshot->tokens,
-                        *context.snapshot_digest(), request, faults);
+                        *context.snapshot_digest(), request, diagnostics);
   }
 };
 
 // What every binding says of its placement and snapshot has to be true.
-void check_together(const Source& source, Faults& faults) {
+void check_together(const Source& source, Diagnostics& diagnostics) {
   RuntimeBinding header;
   header.resource = source.placement->resource;
   header.revision = source.placement->revision;
@@ -56,7 +56,7 @@ void check_together(const Source& source, Faults& faults) {
   header.placement_digest = source.context.placement_digest();
   header.snapshot_digest = *source.context.snapshot_digest();
   header.tokens = source.snapshot->tokens;
-  check_binding_identity(header, source.context, faults);
+  check_binding_identity(header, source.context, diagnostics);
 }
 
 // A participant's name as that of a file: other bytes than [A-Za-z0-9._-], and a '.' in front, are written %XX. Names
@@ -77,9 +77,9 @@ std::string path_of(const Options& options, const ParticipantId& participant) {
 
 // One file is told with what is in it, a folder as a whole.
 int write(const Options& options, const Source& source, const ParticipantId& participant, uint64_t& bytes) {
-  Faults faults;
-  const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, faults);
-  if (!binding) return fail(faults);
+  Diagnostics diagnostics;
+  const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, diagnostics);
+  if (!binding) return fail(diagnostics);
   const std::string text = to_json(*binding);
   bytes += text.size();
   const std::string what = options.output_dir.empty()
@@ -105,9 +105,9 @@ bool set_paging(const Options& options, const PlacementManifest& placement, Pool
 }
 
 int run_all(const Options& options, const Source& source) {
-  Faults faults(fmt::format("placement '{}' with the snapshot", source.placement->name));
-  check_together(source, faults);
-  if (!faults.empty()) return fail(faults);
+  Diagnostics diagnostics(fmt::format("placement '{}' with the snapshot", source.placement->name));
+  check_together(source, diagnostics);
+  if (!diagnostics.empty()) return fail(diagnostics);
   std::vector<ParticipantId> participants;
   if (!options.participant.empty())
     participants.push_back(ParticipantId(options.participant));
@@ -115,11 +115,11 @@ int run_all(const Options& options, const Source& source) {
     for (const Part& part : source.placement->parts) participants.push_back(part.participant);
   // Nothing is written unless all can be; to hold them until then would take too much memory.
   for (const ParticipantId& participant : participants) {
-    const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, faults);
-    if (binding) check_binding(*binding, source.context, faults);
-    if (faults.has(Rule::kWorkLimit) && source.request.region_per_layer)
-      faults.add(Rule::kWorkLimit, "", "--one-region makes one view of all neighbouring layers");
-    if (!faults.empty()) return fail(faults);
+    const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, diagnostics);
+    if (binding) check_binding(*binding, source.context, diagnostics);
+    if (diagnostics.has(Rule::kWorkLimit) && source.request.region_per_layer)
+      diagnostics.add(Rule::kWorkLimit, "", "--one-region makes one view of all neighbouring layers");
+    if (!diagnostics.empty()) return fail(diagnostics);
   }
   if (!options.output_dir.empty()) {
     std::error_code error;

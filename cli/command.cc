@@ -70,33 +70,34 @@ int fail(ExitCode exit_code, std::string_view message) {
   return exit_code;
 }
 
-std::string fault_lines(const std::string& path, const Faults& faults) {
+std::string diagnostic_lines(const std::string& path, const Diagnostics& diagnostics) {
   std::string lines;
-  for (const Fault& fault : faults.kept()) lines += fmt::format("{}: {}\n", printable(path), fault.to_line());
-  if (faults.total() > faults.kept().size())
-    lines += fmt::format("{}: and {} more faults\n", printable(path), faults.total() - faults.kept().size());
+  for (const Diagnostic& diagnostic : diagnostics.kept())
+    lines += fmt::format("{}: {}\n", printable(path), diagnostic.to_line());
+  if (diagnostics.total() > diagnostics.kept().size())
+    lines += fmt::format("{}: and {} more errors\n", printable(path), diagnostics.total() - diagnostics.kept().size());
   return lines;
 }
 
-int fail(const std::string& path, const Faults& faults) {
-  const std::string lines = fault_lines(path, faults);
+int fail(const std::string& path, const Diagnostics& diagnostics) {
+  const std::string lines = diagnostic_lines(path, diagnostics);
   std::fwrite(lines.data(), 1, lines.size(), stderr);
   return kBadInput;
 }
 
-int fail(const Faults& faults) {
-  for (const Fault& fault : faults.kept()) fail(kBadInput, fault.to_line());
+int fail(const Diagnostics& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics.kept()) fail(kBadInput, diagnostic.to_line());
   return kBadInput;
 }
 
-void encode_faults(JsonWriter& out, const Faults& faults, bool with_document) {
+void encode_diagnostics(JsonWriter& out, const Diagnostics& diagnostics, bool with_document) {
   out.begin_array();
-  for (const Fault& fault : faults.kept()) {
+  for (const Diagnostic& diagnostic : diagnostics.kept()) {
     out.begin_object();
-    if (with_document) out.key("document").string(printable(fault.document));
-    out.key("message").string(printable(fault.message));
-    out.key("place").string(printable(fault.place));
-    out.key("rule").string(rule_name(fault.rule));
+    if (with_document) out.key("document").string(printable(diagnostic.document));
+    out.key("message").string(printable(diagnostic.message));
+    out.key("place").string(printable(diagnostic.place));
+    out.key("rule").string(rule_name(diagnostic.rule));
     out.end_object();
   }
   out.end_array();
@@ -117,13 +118,13 @@ void log_debug(std::string_view message) { logger().debug("{}", printable(messag
 Result<LoadedDocument> load_document(const std::string& path) {
   const JsonLimits limits;
   TRY(const std::string text, read_file(path, limits.bytes_max));
-  LoadedDocument loaded{path, text.size(), Faults(), std::nullopt, std::nullopt};
+  LoadedDocument loaded{path, text.size(), Diagnostics(), std::nullopt, std::nullopt};
   const auto begin = std::chrono::steady_clock::now();
-  loaded.document = read_any_document(text, limits, loaded.faults);
-  if (!loaded.document && loaded.faults.has(Rule::kSchemaName)) {
-    Faults faults;
-    loaded.plan = read_plan(text, limits, faults);
-    if (!faults.has(Rule::kSchemaName)) loaded.faults = faults;
+  loaded.document = read_any_document(text, limits, loaded.diagnostics);
+  if (!loaded.document && loaded.diagnostics.has(Rule::kSchemaName)) {
+    Diagnostics diagnostics;
+    loaded.plan = read_plan(text, limits, diagnostics);
+    if (!diagnostics.has(Rule::kSchemaName)) loaded.diagnostics = diagnostics;
   }
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   log_info(fmt::format("{}: {} bytes read and validated in {:.1f} ms", path, text.size(), took.count()));
@@ -139,7 +140,7 @@ std::optional<AnyDocument> load_any_or_fail(const std::string& path) {
   if (loaded.value().plan)
     fail(kBadInput, fmt::format("'{}' is a plan: 'crossdock verify-plan' proves it and tells its digest", path));
   else if (!loaded.value().document)
-    fail(path, loaded.value().faults);
+    fail(path, loaded.value().diagnostics);
   return std::move(loaded).value().document;
 }
 
@@ -150,9 +151,9 @@ std::optional<Valid<Document>> load_or_fail(const std::string& path) {
     fail(kBadInput, text.status().message());
     return std::nullopt;
   }
-  Faults faults;
-  std::optional<Valid<Document>> document = read_document<Document>(text.value(), JsonLimits(), faults);
-  if (!document) fail(path, faults);
+  Diagnostics diagnostics;
+  std::optional<Valid<Document>> document = read_document<Document>(text.value(), JsonLimits(), diagnostics);
+  if (!document) fail(path, diagnostics);
   return document;
 }
 
@@ -195,8 +196,8 @@ std::string escaped_name(const std::string& name) {
 std::string json_path(const std::string& path) { return is_utf8(path) ? path : printable(path); }
 
 int write_document(const std::string& path, const std::string& text, std::string_view what) {
-  Faults faults("the document to write");
-  if (!JsonTree::parse(text, JsonLimits(), faults)) return fail(kFailed, faults.kept().front().to_line());
+  Diagnostics diagnostics("the document to write");
+  if (!JsonTree::parse(text, JsonLimits(), diagnostics)) return fail(kFailed, diagnostics.kept().front().to_line());
   return write_output(path, text, what);
 }
 

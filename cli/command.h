@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/wire/documents.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/plan_json.h"
@@ -54,18 +54,18 @@ Status flush_output();
 
 // One line "crossdock: error: ..." to standard error. Returns `exit_code` for the caller to return.
 int fail(ExitCode exit_code, std::string_view message);
-// The lines of fault_lines() to standard error. Returns kBadInput.
-int fail(const std::string& path, const Faults& faults);
+// The lines of diagnostic_lines() to standard error. Returns kBadInput.
+int fail(const std::string& path, const Diagnostics& diagnostics);
 
-// "crossdock: error: LINE" of each fault kept, where no file is to blame. Returns kBadInput.
-int fail(const Faults& faults);
+// "crossdock: error: LINE" of each diagnostic kept, where no file is to blame. Returns kBadInput.
+int fail(const Diagnostics& diagnostics);
 
-// "FILE: LINE" of each fault kept and how many more there are, as text of lines.
-std::string fault_lines(const std::string& path, const Faults& faults);
+// "FILE: LINE" of each diagnostic kept and how many more there are, as text of lines.
+std::string diagnostic_lines(const std::string& path, const Diagnostics& diagnostics);
 
-// The faults kept as a JSON array of objects: rule, place, message, and where several documents are in question the
-// document.
-void encode_faults(JsonWriter& out, const Faults& faults, bool with_document);
+// The diagnostics kept as a JSON array of objects: rule, place, message, and where several documents are in question
+// the document.
+void encode_diagnostics(JsonWriter& out, const Diagnostics& diagnostics, bool with_document);
 
 // Log lines of the program's own doings go to standard error when asked for: with --verbose times, sizes and states of
 // protocols, given twice each of their operations too. Thread-safe.
@@ -78,13 +78,13 @@ void log_debug(std::string_view message);
 struct LoadedDocument {
   std::string path;
   uint64_t bytes = 0;
-  Faults faults;  // why there is no document
+  Diagnostics diagnostics;  // why there is no document
   std::optional<AnyDocument> document;
   std::optional<PlanDocument> plan;  // instead of a document, where the file holds a plan
 };
 
 // Reads and validates a file ("-": standard input). A file that cannot be read is a failed status; one that breaks
-// rules has faults instead of a document.
+// rules has diagnostics instead of a document.
 Result<LoadedDocument> load_document(const std::string& path);
 
 // Loads a document of any kind but a plan. Prints what is wrong and is empty when it cannot be had; the exit code is

@@ -26,7 +26,7 @@ struct Beside {
   std::optional<Valid<SnapshotDescriptor>> snapshot;
 };
 
-// False, and the fault is printed, when a file that was given cannot be used.
+// False, and the diagnostic is printed, when a file that was given cannot be used.
 bool load_beside(const Options& options, Beside& beside) {
   if (!options.placement_path.empty()) {
     beside.placement = load_or_fail<PlacementManifest>(options.placement_path);
@@ -42,8 +42,8 @@ bool load_beside(const Options& options, Beside& beside) {
 // Which of Mooncake's documents the text is, by the fields it has.
 enum class Kind { kPlacement, kSnapshot, kBinding, kOurs, kUnknown };
 
-Kind kind_of(std::string_view text, Faults& faults) {
-  const std::optional<JsonTree> tree = JsonTree::parse(text, JsonLimits(), faults);
+Kind kind_of(std::string_view text, Diagnostics& diagnostics) {
+  const std::optional<JsonTree> tree = JsonTree::parse(text, JsonLimits(), diagnostics);
   if (!tree || tree->root().kind() != JsonKind::kObject) return Kind::kUnknown;
   const std::optional<JsonValue> schema = tree->root().find("schema");
   if (schema && schema->kind() == JsonKind::kString && schema->text().starts_with("crossdock.")) return Kind::kOurs;
@@ -59,52 +59,53 @@ int needs(std::string_view what, std::string_view flags) {
 }
 
 template <class Document>
-int write_converted(const std::optional<Valid<Document>>& document, const Options& options, const Faults& faults,
-                    std::string_view what) {
-  if (!document) return fail(options.input, faults);
+int write_converted(const std::optional<Valid<Document>>& document, const Options& options,
+                    const Diagnostics& diagnostics, std::string_view what) {
+  if (!document) return fail(options.input, diagnostics);
   return write_document(options.output, to_json(*document), what);
 }
 
 int from_mooncake(const std::string& text, const Options& options, const Beside& beside) {
   const JsonLimits limits;
-  Faults faults("Mooncake document");
-  const Kind kind = kind_of(text, faults);
-  if (!faults.empty()) return fail(options.input, faults);
+  Diagnostics diagnostics("Mooncake document");
+  const Kind kind = kind_of(text, diagnostics);
+  if (!diagnostics.empty()) return fail(options.input, diagnostics);
   switch (kind) {
     case Kind::kPlacement:
-      return write_converted(mooncake::read_placement(text, limits, faults), options, faults, "placement");
+      return write_converted(mooncake::read_placement(text, limits, diagnostics), options, diagnostics, "placement");
     case Kind::kSnapshot:
       if (!beside.placement) return needs("snapshot", "--placement");
-      return write_converted(mooncake::read_snapshot(text, *beside.placement, limits, faults), options, faults,
-                             "snapshot");
+      return write_converted(mooncake::read_snapshot(text, *beside.placement, limits, diagnostics), options,
+                             diagnostics, "snapshot");
     case Kind::kBinding:
       if (!beside.placement || !beside.snapshot) return needs("binding", "--placement and --snapshot");
-      return write_converted(mooncake::read_binding(text, *beside.placement, *beside.snapshot, limits, faults), options,
-                             faults, "binding");
+      return write_converted(mooncake::read_binding(text, *beside.placement, *beside.snapshot, limits, diagnostics),
+                             options, diagnostics, "binding");
     case Kind::kOurs: return fail(kBadInput, fmt::format("'{}' is a Crossdock document already", options.input));
     case Kind::kUnknown: break;
   }
   return fail(kBadInput, fmt::format("'{}' is not a Mooncake placement, snapshot or resolved binding", options.input));
 }
 
-int write_foreign(const std::optional<std::string>& text, const Options& options, const Faults& faults) {
-  if (!text) return fail(options.input, faults);
+int write_foreign(const std::optional<std::string>& text, const Options& options, const Diagnostics& diagnostics) {
+  if (!text) return fail(options.input, diagnostics);
   return write_output(options.output, *text, "Mooncake document");
 }
 
 int to_mooncake(const std::string& text, const Options& options, const Beside& beside) {
-  Faults faults;
-  const std::optional<AnyDocument> document = read_any_document(text, JsonLimits(), faults);
-  if (!document) return fail(options.input, faults);
+  Diagnostics diagnostics;
+  const std::optional<AnyDocument> document = read_any_document(text, JsonLimits(), diagnostics);
+  if (!document) return fail(options.input, diagnostics);
   if (const auto* placement = std::get_if<Valid<PlacementManifest>>(&*document))
-    return write_foreign(mooncake::write_placement(*placement, faults), options, faults);
+    return write_foreign(mooncake::write_placement(*placement, diagnostics), options, diagnostics);
   if (const auto* snapshot = std::get_if<Valid<SnapshotDescriptor>>(&*document))
-    return write_foreign(mooncake::write_snapshot(*snapshot, faults), options, faults);
+    return write_foreign(mooncake::write_snapshot(*snapshot, diagnostics), options, diagnostics);
   const auto* binding = std::get_if<Valid<RuntimeBinding>>(&*document);
   if (binding == nullptr)
     return fail(kBadInput, fmt::format("Mooncake has no document for a {}", schema_name(*document)));
   if (!beside.placement || !beside.snapshot) return needs("binding", "--placement and --snapshot");
-  return write_foreign(mooncake::write_binding(*binding, *beside.placement, *beside.snapshot, faults), options, faults);
+  return write_foreign(mooncake::write_binding(*binding, *beside.placement, *beside.snapshot, diagnostics), options,
+                       diagnostics);
 }
 
 int run(const Options& options) {

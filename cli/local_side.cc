@@ -27,11 +27,11 @@ std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& e
   for (const Part& part : placement->parts) {
     const std::vector<ParticipantId>& wanted = request.participants;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), part.participant) == wanted.end()) continue;
-    Faults faults;
+    Diagnostics diagnostics;
     std::optional<Valid<RuntimeBinding>> binding = pool_binding(
-        placement, placement_digest, part.participant, (*request.snapshot)->tokens, snapshot_digest, pool, faults);
+        placement, placement_digest, part.participant, (*request.snapshot)->tokens, snapshot_digest, pool, diagnostics);
     if (!binding) {
-      exit_code = fail(faults);
+      exit_code = fail(diagnostics);
       return std::nullopt;
     }
     side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
@@ -54,10 +54,10 @@ std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& 
   request.tp = spec.tp;
   request.cp = spec.cp;
   request.layer_count = layer_count;
-  Faults faults(fmt::format("placement '{}'", name));
-  std::optional<Valid<PlacementManifest>> placement = partition(schema, request, faults);
+  Diagnostics diagnostics(fmt::format("placement '{}'", name));
+  std::optional<Valid<PlacementManifest>> placement = partition(schema, request, diagnostics);
   if (!placement) {
-    fail(faults);
+    fail(diagnostics);
     return nullptr;
   }
   return std::make_shared<const Valid<PlacementManifest>>(std::move(*placement));
@@ -75,10 +75,11 @@ std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const Placem
   descriptor.cache_schema_digest = schema_digest;
   descriptor.tokens = tokens;
   descriptor.token_fingerprint = fmt::format("seed-{}", seed);
-  Faults faults;
-  std::optional<Valid<SnapshotDescriptor>> snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), faults);
+  Diagnostics diagnostics;
+  std::optional<Valid<SnapshotDescriptor>> snapshot =
+      Valid<SnapshotDescriptor>::make(std::move(descriptor), diagnostics);
   if (!snapshot) {
-    fail(faults);
+    fail(diagnostics);
     return nullptr;
   }
   return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*snapshot));

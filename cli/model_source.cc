@@ -34,10 +34,10 @@ std::optional<Model> from_config(const ModelSource& source) {
   if (!source.kv_dtype.empty()) options.kv_dtype = source.kv_dtype;
   options.kv_scales = source.kv_scales;
   options.draft_layers = source.draft_layers;
-  Faults faults("config");
-  std::optional<HfModel> model = read_hf_config(text.value(), options, limits, faults);
+  Diagnostics diagnostics("config");
+  std::optional<HfModel> model = read_hf_config(text.value(), options, limits, diagnostics);
   if (!model) {
-    fail(source.config_path, faults);
+    fail(source.config_path, diagnostics);
     return std::nullopt;
   }
   log_info("architecture " + model->architecture);

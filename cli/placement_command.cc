@@ -44,9 +44,9 @@ int run(Options& options) {
   request.layer_count = model->layer_count;
   if (options.page_tokens != 0)
     request.paging = Paging{options.page_tokens, options.axis_order.empty() ? "nhd" : options.axis_order};
-  Faults faults;
-  const std::optional<Valid<PlacementManifest>> placement = partition(model->cache_schema, request, faults);
-  if (!placement) return fail(faults);
+  Diagnostics diagnostics;
+  const std::optional<Valid<PlacementManifest>> placement = partition(model->cache_schema, request, diagnostics);
+  if (!placement) return fail(diagnostics);
   return write_document(options.output, to_json(*placement),
                         fmt::format("placement '{}', {} participants", request.name, (*placement)->parts.size()));
 }

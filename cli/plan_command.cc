@@ -88,8 +88,8 @@ bool usage(std::string_view message) {
   return false;
 }
 
-bool refused(const std::string& label, const Faults& faults) {
-  fail(label, faults);
+bool refused(const std::string& label, const Diagnostics& diagnostics) {
+  fail(label, diagnostics);
   return false;
 }
 
@@ -206,11 +206,11 @@ bool load_layout(const Options& options, Work& work) {
   const uint64_t page_tokens = options.page_tokens != 0 ? options.page_tokens
                                : placement->paging      ? placement->paging->page_tokens
                                                         : kDefaultPageTokens;
-  Faults faults;
+  Diagnostics diagnostics;
   std::optional<Valid<StoreLayout>> layout =
       layout_of(placement, work.plan_options.source_dp, order->order, page_tokens,
-                fmt::format("{}-{}", placement->name, object_order), faults);
-  if (!layout) return refused(options.source, faults);
+                fmt::format("{}-{}", placement->name, object_order), diagnostics);
+  if (!layout) return refused(options.source, diagnostics);
   work.target.emplace(Side{"the layout made for it", AnyDocument(std::move(*layout)), {}, {}});
   work.target->digest = digest(work.target->document);
   work.target->side.emplace(std::get<Valid<StoreLayout>>(work.target->document), work.target->digest);
@@ -237,10 +237,10 @@ bool load_snapshot(const Options& options, Work& work) {
     return usage(fmt::format("--snapshot {} is another snapshot than the one that --manifest {} holds",
                              options.snapshot, options.manifest));
   work.plan_options.snapshot_tokens = (*work.snapshot)->tokens;
-  Faults faults;
+  Diagnostics diagnostics;
   check_snapshot(**work.snapshot, *work.source->side, digest_of_part(work.source->side->cache_schema()),
-                 *work.target->side, faults);
-  return faults.empty() || refused(options.snapshot, faults);
+                 *work.target->side, diagnostics);
+  return diagnostics.empty() || refused(options.snapshot, diagnostics);
 }
 
 bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work& work,
@@ -256,16 +256,16 @@ bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work&
     work.bindings.push_back(std::make_unique<Valid<RuntimeBinding>>(std::move(*binding)));
     pointers.push_back(work.bindings.back().get());
   }
-  Faults faults;
-  bytes = BoundSide::bind(*context, pointers, faults);
-  return bytes || refused(side.path, faults);
+  Diagnostics diagnostics;
+  bytes = BoundSide::bind(*context, pointers, diagnostics);
+  return bytes || refused(side.path, diagnostics);
 }
 
 // The objects of a layout need to know of how many tokens: those of the bindings on the other side.
 bool bind_layout(const Side& side, Range tokens, Work& work, std::optional<BoundSide>& bytes) {
-  Faults faults;
-  work.objects = snapshot_objects(std::get<Valid<StoreLayout>>(side.document), side.digest, tokens, faults);
-  if (!work.objects) return refused(side.path, faults);
+  Diagnostics diagnostics;
+  work.objects = snapshot_objects(std::get<Valid<StoreLayout>>(side.document), side.digest, tokens, diagnostics);
+  if (!work.objects) return refused(side.path, diagnostics);
   bytes.emplace(*work.objects);
   return true;
 }
@@ -353,8 +353,8 @@ std::string line_of(const ByteRow& row) {
 
 // Lines sorted as text, so that sort, comm and diff of other tools agree about their order.
 template <class Row>
-int print_rows(const std::optional<std::vector<Row>>& rows, const Faults& faults) {
-  if (!rows) return fail("the plan's rows", faults);
+int print_rows(const std::optional<std::vector<Row>>& rows, const Diagnostics& diagnostics) {
+  if (!rows) return fail("the plan's rows", diagnostics);
   std::vector<std::string> lines;
   lines.reserve(rows->size());
   for (const Row& row : *rows) lines.push_back(line_of(row));
@@ -364,15 +364,15 @@ int print_rows(const std::optional<std::vector<Row>>& rows, const Faults& faults
 }
 
 int print_expanded(const Work& work, const TransferPlan& plan, const LoweredPlan* lowered) {
-  Faults faults;
-  if (lowered != nullptr) return print_rows(byte_rows(plan, *lowered, kRowsMax, faults), faults);
+  Diagnostics diagnostics;
+  if (lowered != nullptr) return print_rows(byte_rows(plan, *lowered, kRowsMax, diagnostics), diagnostics);
   const Side& store = plan.kind == PlanKind::kUpload ? *work.target : *work.source;
   if (const auto* layout = std::get_if<Valid<StoreLayout>>(&store.document)) {
-    const std::optional<StoreGeometry> geometry = store_geometry(*layout, faults);
-    if (!geometry) return fail(store.path, faults);
-    return print_rows(store_rows(plan, **layout, *geometry, kRowsMax, faults), faults);
+    const std::optional<StoreGeometry> geometry = store_geometry(*layout, diagnostics);
+    if (!geometry) return fail(store.path, diagnostics);
+    return print_rows(store_rows(plan, **layout, *geometry, kRowsMax, diagnostics), diagnostics);
   }
-  return print_rows(logical_rows(plan, *work.source->side, *work.target->side, kRowsMax, faults), faults);
+  return print_rows(logical_rows(plan, *work.source->side, *work.target->side, kRowsMax, diagnostics), diagnostics);
 }
 
 int write_files(const Options& options, const Work& work, const Valid<TransferPlan>& plan) {
@@ -399,23 +399,23 @@ int run(const Options& options) {
     return kBadInput;
 
   const auto begin = std::chrono::steady_clock::now();
-  Faults faults("plan");
+  Diagnostics diagnostics("plan");
   BalanceReport balance;
   const auto plan =
-      make_plan(*work.source->side, *work.target->side, work.plan_options, PlanLimits(), faults, &balance);
+      make_plan(*work.source->side, *work.target->side, work.plan_options, PlanLimits(), diagnostics, &balance);
   const std::string label = fmt::format("{} -> {}", work.source->path, work.target->path);
-  if (!plan) return fail(label, faults);
+  if (!plan) return fail(label, diagnostics);
   const auto planned = std::chrono::steady_clock::now();
-  const PlanProof proof = verify_plan(*plan, *work.source->side, *work.target->side, VerifyLimits(), faults);
-  if (!faults.empty()) return fail(label, faults);
+  const PlanProof proof = verify_plan(*plan, *work.source->side, *work.target->side, VerifyLimits(), diagnostics);
+  if (!diagnostics.empty()) return fail(label, diagnostics);
   const auto proved = std::chrono::steady_clock::now();
   const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
   log_info(fmt::format("planned in {:.3f} ms, proved in {:.3f} ms", ms(begin, planned), ms(planned, proved)));
 
   std::optional<LoweredPlan> lowered;
   if (work.source_bytes && work.target_bytes) {
-    lowered = lower(**plan, *work.source_bytes, *work.target_bytes, LowerOptions(), LowerLimits(), faults);
-    if (!lowered) return fail(label, faults);
+    lowered = lower(**plan, *work.source_bytes, *work.target_bytes, LowerOptions(), LowerLimits(), diagnostics);
+    if (!lowered) return fail(label, diagnostics);
     log_info(fmt::format("lowered in {:.3f} ms", ms(proved, std::chrono::steady_clock::now())));
   }
   if (const int code = write_files(options, work, *plan); code != kDone) return code;

@@ -9,19 +9,19 @@
 #include "cli/command.h"
 #include "model/text.h"
 #include "model/wire/json_writer.h"
-#include "planner/kv/fault_tokens.h"
+#include "planner/kv/diagnostic_tokens.h"
 
 namespace crossdock::cli {
 namespace {
 
-constexpr uint64_t kStretchesMax = 1000;  // of one fault; past that only the first is told
+constexpr uint64_t kStretchesMax = 1000;  // of one diagnostic; past that only the first is told
 
-std::string_view fault_name(PlanFault::Kind kind) {
+std::string_view diagnostic_name(PlanDiagnostic::Kind kind) {
   switch (kind) {
-    case PlanFault::Kind::kGap: return "gap";
-    case PlanFault::Kind::kOverlap: return "overlap";
-    case PlanFault::Kind::kNotTarget: return "not-target";
-    case PlanFault::Kind::kNotSource: return "not-source";
+    case PlanDiagnostic::Kind::kGap: return "gap";
+    case PlanDiagnostic::Kind::kOverlap: return "overlap";
+    case PlanDiagnostic::Kind::kNotTarget: return "not-target";
+    case PlanDiagnostic::Kind::kNotSource: return "not-source";
   }
   return "?";
 }
@@ -206,29 +206,29 @@ std::string scope_text(const TransferPlan& plan, const PlanSide& target) {
   return text;
 }
 
-std::string proof_faults_json(const TransferPlan& plan, const PlanSide& source, const PlanSide& target,
-                              const PlanProof& proof) {
+std::string proof_diagnostics_json(const TransferPlan& plan, const PlanSide& source, const PlanSide& target,
+                                   const PlanProof& proof) {
   const auto encode_range = [](JsonWriter& out, Range range) {
     out.begin_array().number(range.begin()).number(range.end()).end_array();
   };
   JsonWriter out;
   out.begin_array();
-  for (const PlanFault& fault : proof.faults) {
+  for (const PlanDiagnostic& diagnostic : proof.diagnostics) {
     out.begin_object();
-    out.key("component").string(printable(plan.tensors[fault.tensor].component.name.text()));
+    out.key("component").string(printable(plan.tensors[diagnostic.tensor].component.name.text()));
     out.key("edges").begin_array();
-    for (const uint32_t edge : fault.edges) out.number(edge);
+    for (const uint32_t edge : diagnostic.edges) out.number(edge);
     out.end_array();
-    encode_range(out.key("heads"), fault.heads);
-    out.key("kind").string(fault_name(fault.kind));
-    encode_range(out.key("layers"), fault.layers);
-    if (const auto all = fault_tokens(plan, source, target, fault, kStretchesMax)) {
+    encode_range(out.key("heads"), diagnostic.heads);
+    out.key("kind").string(diagnostic_name(diagnostic.kind));
+    encode_range(out.key("layers"), diagnostic.layers);
+    if (const auto all = diagnostic_tokens(plan, source, target, diagnostic, kStretchesMax)) {
       out.key("stretches").begin_array();
       for (const Range range : all->ranges()) encode_range(out, range);
       out.end_array();
     }
-    out.key("target").string(printable(plan.targets[fault.target].text()));
-    encode_range(out.key("tokens"), fault.tokens);
+    out.key("target").string(printable(plan.targets[diagnostic.target].text()));
+    encode_range(out.key("tokens"), diagnostic.tokens);
     out.end_object();
   }
   out.end_array();

@@ -30,9 +30,9 @@ struct PlanReport {
 std::string plan_table(const PlanReport& report, uint64_t row_count_max);
 std::string plan_json(const PlanReport& report);
 
-// The faults of a proof as JSON, with exact coordinates, in an array.
-std::string proof_faults_json(const TransferPlan& plan, const PlanSide& source, const PlanSide& target,
-                              const PlanProof& proof);
+// The diagnostics of a proof as JSON, with exact coordinates, in an array.
+std::string proof_diagnostics_json(const TransferPlan& plan, const PlanSide& source, const PlanSide& target,
+                                   const PlanProof& proof);
 
 // What a plan is for: "4 of 8 targets, tokens [0,64)"; "all 8 targets" where it leaves nothing out.
 std::string scope_text(const TransferPlan& plan, const PlanSide& target);

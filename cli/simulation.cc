@@ -21,9 +21,9 @@ std::optional<Scenario> load_scenario(const std::string& path) {
     fail(kBadInput, text.status().message());
     return std::nullopt;
   }
-  Faults faults("scenario");
-  std::optional<Scenario> scenario = read_scenario(text.value(), clusters_beside(path), "scenario", faults);
-  if (!scenario) fail(path, faults);
+  Diagnostics diagnostics("scenario");
+  std::optional<Scenario> scenario = read_scenario(text.value(), clusters_beside(path), "scenario", diagnostics);
+  if (!scenario) fail(path, diagnostics);
   return scenario;
 }
 

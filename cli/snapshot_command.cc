@@ -66,9 +66,9 @@ int run(const Options& options) {
   descriptor.cache_schema_digest = cache_schema_digest(*placement);
   descriptor.tokens = options.tokens;
   descriptor.token_fingerprint = options.token_fingerprint;
-  Faults faults;
-  const auto snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), faults);
-  if (!snapshot) return fail(faults);
+  Diagnostics diagnostics;
+  const auto snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), diagnostics);
+  if (!snapshot) return fail(diagnostics);
   return write_document(
       options.output, to_json(*snapshot),
       fmt::format("snapshot of '{}', tokens {}", (*snapshot)->resource.text(), range_text(options.tokens)));

@@ -80,8 +80,8 @@ std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions
     return nullptr;
   }
   if (schema != nullptr) {
-    Faults faults;
-    const std::optional<Valid<CacheSchema>> valid = Valid<CacheSchema>::make(*schema, faults);
+    Diagnostics diagnostics;
+    const std::optional<Valid<CacheSchema>> valid = Valid<CacheSchema>::make(*schema, diagnostics);
     CHECK(valid.has_value());  // it stands in a valid document
     return place(*valid, schema->layers().hull().end(), spec.value(), name);
   }
@@ -102,10 +102,10 @@ std::optional<LocalSide> load_bindings(const SideOptions& options,
   for (const std::string& path : files) {
     std::optional<Valid<RuntimeBinding>> binding = load_or_fail<RuntimeBinding>(path);
     if (!binding) return std::nullopt;
-    Faults faults;
-    check_binding(*binding, context, faults);
-    if (!faults.empty()) {
-      fail(path, faults);
+    Diagnostics diagnostics;
+    check_binding(*binding, context, diagnostics);
+    if (!diagnostics.empty()) {
+      fail(path, diagnostics);
       return std::nullopt;
     }
     if (const Status added = side.memory.add(*binding); !added.ok()) {

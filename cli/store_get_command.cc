@@ -28,8 +28,8 @@ int run(const Options& options) {
   const auto manifest = store->manifest(id.value());
   if (!manifest.ok()) return fail_store(manifest.status());
   const StoreManifest& stored = **manifest.value();
-  Faults faults;
-  std::optional<Valid<SnapshotDescriptor>> descriptor = Valid<SnapshotDescriptor>::make(stored.snapshot, faults);
+  Diagnostics diagnostics;
+  std::optional<Valid<SnapshotDescriptor>> descriptor = Valid<SnapshotDescriptor>::make(stored.snapshot, diagnostics);
   CHECK(descriptor.has_value());  // it stands in a valid manifest
   const auto snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*descriptor));
   const auto placement = load_placement(options.side, "target", &stored.cache_schema);

@@ -82,8 +82,8 @@ struct Request {
     SnapshotDescriptor own = descriptor;
     own.tokens = Range(0, token_count);
     own.token_fingerprint = keys.empty() ? "none" : keys[token_count / domain.page_tokens - 1].digest().hex();
-    Faults faults;
-    std::optional<Valid<SnapshotDescriptor>> valid = Valid<SnapshotDescriptor>::make(std::move(own), faults);
+    Diagnostics diagnostics;
+    std::optional<Valid<SnapshotDescriptor>> valid = Valid<SnapshotDescriptor>::make(std::move(own), diagnostics);
     CHECK(valid.has_value());
     return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*valid));
   }

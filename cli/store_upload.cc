@@ -44,10 +44,10 @@ std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& sett
   } else {
     const auto order = std::find_if(kObjectOrders.begin(), kObjectOrders.end(),
                                     [&](const ObjectOrderName& each) { return each.name == settings.object_order; });
-    Faults faults;
+    Diagnostics diagnostics;
     layout = layout_of(placement, std::nullopt, order->order, settings.page_tokens,
-                       fmt::format("{}-{}", placement->name, settings.object_order), faults);
-    if (!layout) fail(faults);
+                       fmt::format("{}-{}", placement->name, settings.object_order), diagnostics);
+    if (!layout) fail(diagnostics);
   }
   if (!layout) return nullptr;
   return std::make_shared<const Valid<StoreLayout>>(std::move(*layout));

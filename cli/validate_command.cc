@@ -26,7 +26,7 @@ struct Checked {
   std::vector<std::string> notes;  // what it was checked against, and what could not be checked
   bool complete = true;            // everything could be checked
 
-  bool valid() const { return unreadable.empty() && loaded.faults.empty(); }
+  bool valid() const { return unreadable.empty() && loaded.diagnostics.empty(); }
 };
 
 // Documents of one kind among the files, with their digests.
@@ -55,7 +55,7 @@ const Valid<Document>* find_digest(const std::vector<Found<Document>>& found, co
 }
 
 // Bindings against the placements and snapshots among the same files, and against each other.
-void check_bindings(std::vector<Checked>& files, Faults& between) {
+void check_bindings(std::vector<Checked>& files, Diagnostics& between) {
   const auto placements = find_all<PlacementManifest>(files);
   const auto snapshots = find_all<SnapshotDescriptor>(files);
   std::map<std::pair<Sha256Digest, const void*>, std::unique_ptr<BindingContext>> contexts;
@@ -81,8 +81,8 @@ void check_bindings(std::vector<Checked>& files, Faults& between) {
       file.notes.push_back("checked against its snapshot");
     auto& context = contexts[{(*binding)->placement_digest, snapshot}];
     if (!context) context = std::make_unique<BindingContext>(*placement, snapshot);
-    check_binding(*binding, *context, file.loaded.faults);
-    if (file.loaded.faults.empty()) bound.push_back(BoundParticipant{binding, context.get(), file.loaded.path});
+    check_binding(*binding, *context, file.loaded.diagnostics);
+    if (file.loaded.diagnostics.empty()) bound.push_back(BoundParticipant{binding, context.get(), file.loaded.path});
   }
   check_instances(bound, between);
 }
@@ -100,7 +100,7 @@ void check_plans(std::vector<Checked>& files) {
     const std::optional<PlanSide> source = plan_side(*plan.source);
     const std::optional<PlanSide> target = plan_side(*plan.target);
     CHECK(source && target);  // the reader takes no others
-    verify_plan(plan.plan, *source, *target, VerifyLimits(), file.loaded.faults);
+    verify_plan(plan.plan, *source, *target, VerifyLimits(), file.loaded.diagnostics);
     file.notes.push_back("compared with the documents that it carries");
   }
 }
@@ -114,25 +114,25 @@ Sha256Digest digest_of(const LoadedDocument& loaded) {
   return loaded.plan ? digest(loaded.plan->plan) : digest(*loaded.document);
 }
 
-void print_lines(const std::vector<Checked>& files, const Faults& between) {
+void print_lines(const std::vector<Checked>& files, const Diagnostics& between) {
   for (const Checked& file : files) {
     const LoadedDocument& loaded = file.loaded;
     if (!file.unreadable.empty())
       print(fmt::format("{}: {}\n", printable(loaded.path), printable(file.unreadable)));
-    else if (!loaded.faults.empty())
-      print(fault_lines(loaded.path, loaded.faults));
+    else if (!loaded.diagnostics.empty())
+      print(diagnostic_lines(loaded.path, loaded.diagnostics));
     else
       print(fmt::format("{}: valid {}, sha256:{}\n", printable(loaded.path),
                         schema_of(loaded).substr(std::string_view("crossdock.").size()), digest_of(loaded).hex()));
     for (const std::string& note : file.notes) print(fmt::format("{}: note: {}\n", printable(loaded.path), note));
   }
-  if (!between.empty()) print(fault_lines("between the bindings", between));
+  if (!between.empty()) print(diagnostic_lines("between the bindings", between));
 }
 
-void print_json(const std::vector<Checked>& files, const Faults& between) {
+void print_json(const std::vector<Checked>& files, const Diagnostics& between) {
   JsonWriter out;
   out.begin_object().key("between_bindings");
-  encode_faults(out, between, true);
+  encode_diagnostics(out, between, true);
   out.key("files").begin_array();
   for (const Checked& file : files) {
     const LoadedDocument& loaded = file.loaded;
@@ -140,9 +140,9 @@ void print_json(const std::vector<Checked>& files, const Faults& between) {
     out.key("complete").boolean(file.complete);
     const bool is_there = loaded.document || loaded.plan;
     if (is_there) out.key("digest").string(digest_of(loaded).hex());
-    out.key("fault_count").number(loaded.faults.total());
-    out.key("faults");
-    encode_faults(out, loaded.faults, true);
+    out.key("diagnostic_count").number(loaded.diagnostics.total());
+    out.key("diagnostics");
+    encode_diagnostics(out, loaded.diagnostics, true);
     out.key("notes").begin_array();
     for (const std::string& note : file.notes) out.string(printable(note));
     out.end_array();
@@ -164,9 +164,9 @@ int run(const Options& options) {
       files.push_back(Checked{std::move(loaded).value(), {}, {}});
     else
       files.push_back(
-          Checked{LoadedDocument{path, 0, Faults(), std::nullopt, std::nullopt}, loaded.status().message(), {}});
+          Checked{LoadedDocument{path, 0, Diagnostics(), std::nullopt, std::nullopt}, loaded.status().message(), {}});
   }
-  Faults between("bindings");
+  Diagnostics between("bindings");
   check_bindings(files, between);
   check_plans(files);
   options.json ? print_json(files, between) : print_lines(files, between);
@@ -186,7 +186,7 @@ void add_validate_command(CLI::App& app, Outcome& outcome) {
                     "Exit with 2 when something could not be checked for want of a file");
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
-      R"(Each fault is one line: file, document, place, what is wrong with the numbers, and the rule in brackets.
+      R"(Each diagnostic is one line: file, document, place, what is wrong with the numbers, and the rule in brackets.
 A binding is also checked against the placement and the snapshot that it names, when they are among the files, and
 against the other bindings of its instance. Without its placement its views are not checked: only that says what an
 item is and who owns it. A plan is proved against the documents that it carries. Documents of other kinds are checked each on its own.

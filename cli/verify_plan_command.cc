@@ -34,17 +34,17 @@ bool find_document(const std::string& path, std::string_view option, std::option
 }
 
 std::string result_json(const PlanDocument& document, const PlanSide& source, const PlanSide& target,
-                        const PlanProof& proof, const Faults& faults) {
+                        const PlanProof& proof, const Diagnostics& diagnostics) {
   JsonWriter out;
   out.begin_object();
   out.key("cells").number(proof.cells);
   out.key("complete").boolean(proof.complete);
   out.key("digest").string(digest(document.plan).hex());
-  out.key("fault_count").number(faults.total());
-  out.key("faults");
-  encode_faults(out, faults, false);
-  out.key("places").raw(proof_faults_json(*document.plan, source, target, proof));
-  out.key("proved").boolean(faults.empty());
+  out.key("diagnostic_count").number(diagnostics.total());
+  out.key("diagnostics");
+  encode_diagnostics(out, diagnostics, false);
+  out.key("places").raw(proof_diagnostics_json(*document.plan, source, target, proof));
+  out.key("proved").boolean(diagnostics.empty());
   out.key("scope").string(scope_text(*document.plan, target));
   out.key("target_count").number(document.plan->targets.size());
   out.key("targets_in_document").number(target.owners().size());
@@ -55,9 +55,9 @@ std::string result_json(const PlanDocument& document, const PlanSide& source, co
 int run(const Options& options) {
   const Result<std::string> text = read_file(options.path, JsonLimits().bytes_max);
   if (!text.ok()) return fail(kBadInput, text.status().message());
-  Faults faults("plan");
-  std::optional<PlanDocument> document = read_plan(text.value(), JsonLimits(), faults);
-  if (!document) return fail(options.path, faults);
+  Diagnostics diagnostics("plan");
+  std::optional<PlanDocument> document = read_plan(text.value(), JsonLimits(), diagnostics);
+  if (!document) return fail(options.path, diagnostics);
   if (!find_document(options.source, "source", document->source) ||
       !find_document(options.target, "target", document->target))
     return kBadInput;
@@ -66,17 +66,17 @@ int run(const Options& options) {
   for (const auto& [side, any] : {std::pair(&source, &*document->source), std::pair(&target, &*document->target)})
     if (!*side) return fail(kBadInput, fmt::format("a {} cannot stand on a side of a plan", schema_name(*any)));
 
-  const PlanProof proof = verify_plan(document->plan, *source, *target, VerifyLimits(), faults);
+  const PlanProof proof = verify_plan(document->plan, *source, *target, VerifyLimits(), diagnostics);
   if (options.json)
-    print(result_json(*document, *source, *target, proof, faults) + "\n");
-  else if (faults.empty())
+    print(result_json(*document, *source, *target, proof, diagnostics) + "\n");
+  else if (diagnostics.empty())
     print(fmt::format(
         "{}: proved for {}: {} edges bring {} what it requires, each element once ({} cells), sha256:{}\n",
         printable(options.path), scope_text(*document->plan, *target), grouped(document->plan->edges.size()),
         printable(target->label()), grouped(proof.cells), digest(document->plan).hex()));
   else
-    print(fault_lines(options.path, faults));
-  return faults.empty() ? kDone : kBadInput;
+    print(diagnostic_lines(options.path, diagnostics));
+  return diagnostics.empty() ? kDone : kBadInput;
 }
 
 }  // namespace
@@ -88,10 +88,10 @@ void add_verify_plan_command(CLI::App& app, Outcome& outcome) {
   command->add_option("plan", options->path, "Plan document; '-' is standard input")->required()->type_name("FILE");
   add_text(*command, "--source", options->source, "FILE", "Source document (default: the one that the plan carries)");
   add_text(*command, "--target", options->target, "FILE", "Target document (default: the one that the plan carries)");
-  command->add_flag("--json", options->json, "Print the result as JSON, with exact coordinates of each fault");
+  command->add_flag("--json", options->json, "Print the result as JSON, with exact coordinates of each diagnostic");
   command->footer(
       R"(The proof sweeps over the boundaries of what the targets own; the planner does not work that way.
-Exit status 0: proved. 2: the plan breaks a rule; each fault is one line with the rule in brackets.
+Exit status 0: proved. 2: the plan breaks a rule; each diagnostic is one line with the rule in brackets.
 
 Examples:
   crossdock verify-plan plan.json

@@ -1,4 +1,4 @@
-// Rules that a build for tests breaks one at a time, to see that the checkers notice (tests/sim/canary_test.cc). In
+// Rules that a build for tests breaks one at a time, to see that the checkers notice (tests/sim/run/canary_test.cc). In
 // every other build nothing is broken, at compile time.
 #pragma once
 

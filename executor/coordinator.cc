@@ -96,10 +96,10 @@ void Coordinator::hand_out(TimePoint now) {
   std::vector<BindingPointer> sources;
   std::vector<BindingPointer> targets;
   for (const auto& [id, member] : members_) (id.first == Role::kSource ? sources : targets).push_back(member.binding);
-  Faults faults(fmt::format("transfer '{}'", options_.operation.text()));
+  Diagnostics diagnostics(fmt::format("transfer '{}'", options_.operation.text()));
   const auto job =
-      make_job(options_.documents, std::move(sources), std::move(targets), options_.plan, options_.lower, faults);
-  if (job == nullptr) return decide(false, faults.to_status(), now);
+      make_job(options_.documents, std::move(sources), std::move(targets), options_.plan, options_.lower, diagnostics);
+  if (job == nullptr) return decide(false, diagnostics.to_status(), now);
   for (const PeerAddress& each : options_.sources) job->source_peers[each.participant] = each.peer;
   for (const PeerAddress& each : options_.targets) job->target_peers[each.participant] = each.peer;
   job->checksum = options_.checksum;

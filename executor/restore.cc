@@ -114,14 +114,14 @@ bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!reserves_->list.done()) return false;
-  Faults faults(fmt::format("restore '{}'", options_.operation.text()));
+  Diagnostics diagnostics(fmt::format("restore '{}'", options_.operation.text()));
   PlanOptions plan = options_.plan;
   if (plan.targets.empty())
     for (const ParticipantId& participant : options_.participants) plan.targets.emplace_back(participant.text());
   std::sort(plan.targets.begin(), plan.targets.end());
-  job_ = make_restore_job(*found_, options_.target, bindings_, plan, options_.lower, options_.limits, faults);
+  job_ = make_restore_job(*found_, options_.target, bindings_, plan, options_.lower, options_.limits, diagnostics);
   if (job_ == nullptr) {
-    fail(faults.to_status());
+    fail(diagnostics.to_status());
     return true;
   }
   gets_.emplace(job_->get_bytes, options_.window, options_.retry, options_.seed + 1);

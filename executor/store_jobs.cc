@@ -15,8 +15,8 @@ namespace crossdock {
 namespace {
 
 std::optional<Valid<TransferPlan>> proved_plan(const PlanSide& source, const PlanSide& target,
-                                               const PlanOptions& options, Faults& faults) {
-  return make_proved_plan(source, target, options, PlanLimits(), VerifyLimits(), faults);
+                                               const PlanOptions& options, Diagnostics& diagnostics) {
+  return make_proved_plan(source, target, options, PlanLimits(), VerifyLimits(), diagnostics);
 }
 
 // The page number in "part/3".
@@ -28,8 +28,8 @@ uint64_t page_of(const RegionId& object) {
 bool is_state_object(const RegionId& object) { return object.text().ends_with("/state"); }
 
 // Leaves out objects that hold less than all rows of their part.
-bool keep_whole_pages(UploadJob& job, Faults& faults) {
-  const std::optional<StoreGeometry> geometry = store_geometry(*job.documents.layout, faults);
+bool keep_whole_pages(UploadJob& job, Diagnostics& diagnostics) {
+  const std::optional<StoreGeometry> geometry = store_geometry(*job.documents.layout, diagnostics);
   if (!geometry) return false;
   std::vector<StorePartBytes> whole(geometry->parts.size());  // without what lies between arrays
   const CacheSchema& schema = (*job.documents.layout)->cache_schema;
@@ -55,25 +55,25 @@ bool keep_whole_pages(UploadJob& job, Faults& faults) {
 std::shared_ptr<const UploadJob> make_upload_job(const UploadDocuments& documents,
                                                  const std::vector<BindingPointer>& bindings,
                                                  const PlanOptions& options, const LowerLimits& limits, UploadKind kind,
-                                                 Faults& faults) {
+                                                 Diagnostics& diagnostics) {
   auto job = std::make_shared<UploadJob>();
   job->documents = documents;
   const BindingContext context(*documents.source, documents.snapshot.get());
-  const std::optional<BoundSide> source = BoundSide::bind(context, pointers_to(bindings), faults);
+  const std::optional<BoundSide> source = BoundSide::bind(context, pointers_to(bindings), diagnostics);
   if (!source) return nullptr;
   const Sha256Digest layout_digest = digest(*documents.layout);
   PlanOptions plan_options = options;
   plan_options.snapshot_tokens = (*documents.snapshot)->tokens;
   std::optional<Valid<TransferPlan>> plan =
       proved_plan(PlanSide(*documents.source, context.placement_digest()), PlanSide(*documents.layout, layout_digest),
-                  plan_options, faults);
+                  plan_options, diagnostics);
   if (!plan) return nullptr;
   std::optional<SnapshotObjects> objects =
-      snapshot_objects(*documents.layout, layout_digest, (*documents.snapshot)->tokens, faults);
+      snapshot_objects(*documents.layout, layout_digest, (*documents.snapshot)->tokens, diagnostics);
   if (!objects) return nullptr;
   job->objects = std::move(*objects);
   const BoundSide target(job->objects);
-  const std::optional<LoweredPlan> lowered = lower(**plan, *source, target, LowerOptions(), limits, faults);
+  const std::optional<LoweredPlan> lowered = lower(**plan, *source, target, LowerOptions(), limits, diagnostics);
   if (!lowered) return nullptr;
   job->counts = lowered->counts();
 
@@ -101,18 +101,19 @@ std::shared_ptr<const UploadJob> make_upload_job(const UploadDocuments& document
                                 StepSpan(fragment.work)});
   }
   job->plan = std::make_shared<const Valid<TransferPlan>>(std::move(*plan));
-  if (kind == UploadKind::kPages && !keep_whole_pages(*job, faults)) return nullptr;
+  if (kind == UploadKind::kPages && !keep_whole_pages(*job, diagnostics)) return nullptr;
   return job;
 }
 
 std::optional<Valid<StoreManifest>> upload_manifest(const UploadJob& job,
-                                                    const std::map<RegionId, StoredObject>& stored, Faults& faults) {
+                                                    const std::map<RegionId, StoredObject>& stored,
+                                                    Diagnostics& diagnostics) {
   StoreManifest manifest;
   manifest.snapshot = **job.documents.snapshot;
   manifest.cache_schema = (*job.documents.source)->cache_schema;
   for (const ObjectShape& object : job.objects.objects) manifest.objects.push_back(stored.at(object.id));
   manifest.views = job.objects.views;
-  return Valid<StoreManifest>::make(std::move(manifest), faults);
+  return Valid<StoreManifest>::make(std::move(manifest), diagnostics);
 }
 
 std::vector<PageEntry> upload_pages(const UploadJob& job, std::span<const PageKey> keys,
@@ -166,7 +167,7 @@ Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const Layout
   }
   StoreManifest manifest;
   manifest.snapshot = *snapshot;
-  Faults faults("the manifest of the prefix");
+  Diagnostics diagnostics("the manifest of the prefix");
   std::set<Sha256Digest> layouts;
   for (const PageObjectKey& key : wanted) layouts.insert(key.layout);
   for (const Sha256Digest& layout_digest : layouts) {
@@ -174,16 +175,16 @@ Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const Layout
     CHECK(layout != nullptr);
     manifest.cache_schema = layout->layout->cache_schema;
     const std::optional<SnapshotObjects> shapes =
-        snapshot_objects(layout->layout, layout_digest, snapshot->tokens, faults);
-    if (!shapes) return faults.to_status();
+        snapshot_objects(layout->layout, layout_digest, snapshot->tokens, diagnostics);
+    if (!shapes) return diagnostics.to_status();
     for (View view : shapes->views) {
       view.region = RegionId(fmt::format("{}/{}", layout_digest.hex().substr(0, 16), view.region.text()));
       if (objects.contains(view.region)) manifest.views.push_back(std::move(view));
     }
   }
   for (auto& [id, object] : objects) manifest.objects.push_back(std::move(object));
-  std::optional<Valid<StoreManifest>> valid = Valid<StoreManifest>::make(std::move(manifest), faults);
-  if (!valid) return faults.to_status();
+  std::optional<Valid<StoreManifest>> valid = Valid<StoreManifest>::make(std::move(manifest), diagnostics);
+  if (!valid) return diagnostics.to_status();
   std::map<RegionId, FoundObject> numbered;
   for (FoundObject& object : found.objects) numbered.emplace(object.object.id, std::move(object));
   found.objects.clear();
@@ -197,20 +198,20 @@ std::shared_ptr<const RestoreJob> make_restore_job(const Found& found,
                                                    const std::shared_ptr<const Valid<PlacementManifest>>& target,
                                                    const std::vector<BindingPointer>& bindings,
                                                    const PlanOptions& options, const LowerLimits& limits,
-                                                   const RestoreLimits& restore, Faults& faults) {
+                                                   const RestoreLimits& restore, Diagnostics& diagnostics) {
   auto job = std::make_shared<RestoreJob>();
   const Valid<StoreManifest>& manifest = *found.manifest;
   const Sha256Digest manifest_digest = digest(manifest);
   const BindingContext context(*target);
-  const std::optional<BoundSide> bound = BoundSide::bind(context, pointers_to(bindings), faults);
+  const std::optional<BoundSide> bound = BoundSide::bind(context, pointers_to(bindings), diagnostics);
   if (!bound) return nullptr;
   PlanOptions plan_options = options;
   plan_options.snapshot_tokens = manifest->snapshot.tokens;
   std::optional<Valid<TransferPlan>> plan = proved_plan(
-      PlanSide(manifest, manifest_digest), PlanSide(*target, context.placement_digest()), plan_options, faults);
+      PlanSide(manifest, manifest_digest), PlanSide(*target, context.placement_digest()), plan_options, diagnostics);
   if (!plan) return nullptr;
   const BoundSide source(manifest, manifest_digest);
-  const std::optional<LoweredPlan> lowered = lower(**plan, source, *bound, LowerOptions(), limits, faults);
+  const std::optional<LoweredPlan> lowered = lower(**plan, source, *bound, LowerOptions(), limits, diagnostics);
   if (!lowered) return nullptr;
   job->counts = lowered->counts();
   job->bytes = job->counts.bytes;

@@ -12,7 +12,7 @@
 #include "executor/ports.h"
 #include "executor/store_types.h"
 #include "executor/transfer_job.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/placement.h"
 #include "model/kv/snapshot.h"
 #include "model/kv/store.h"
@@ -44,16 +44,17 @@ struct UploadJob {
   StepCounts counts;
 };
 
-// Plans, proves, binds and lowers; one put for each object and each source that has bytes of it. Null, and faults are
-// added, when documents or bindings do not fit together.
+// Plans, proves, binds and lowers; one put for each object and each source that has bytes of it. Null, and diagnostics
+// are added, when documents or bindings do not fit together.
 std::shared_ptr<const UploadJob> make_upload_job(const UploadDocuments& documents,
                                                  const std::vector<BindingPointer>& bindings,
                                                  const PlanOptions& options, const LowerLimits& limits, UploadKind kind,
-                                                 Faults& faults);
+                                                 Diagnostics& diagnostics);
 
 // What the store has to publish: the objects with their checksums as stored. `stored` has each of the job's objects.
 std::optional<Valid<StoreManifest>> upload_manifest(const UploadJob& job,
-                                                    const std::map<RegionId, StoredObject>& stored, Faults& faults);
+                                                    const std::map<RegionId, StoredObject>& stored,
+                                                    Diagnostics& diagnostics);
 
 // The same as page objects. `keys` are those of the pages of the snapshot's tokens, which begin at token 0. Row objects
 // of full pages only; the states belong to the last page, and only when the snapshot ends with it.
@@ -85,11 +86,11 @@ struct RestoreLimits {
 };
 
 // From what a store has found to the targets whose bindings these are. Each chunk of each object belongs to one get, so
-// it is read at most once. Null, and faults are added, when things do not fit together.
+// it is read at most once. Null, and diagnostics are added, when things do not fit together.
 std::shared_ptr<const RestoreJob> make_restore_job(const Found& found,
                                                    const std::shared_ptr<const Valid<PlacementManifest>>& target,
                                                    const std::vector<BindingPointer>& bindings,
                                                    const PlanOptions& options, const LowerLimits& limits,
-                                                   const RestoreLimits& restore, Faults& faults);
+                                                   const RestoreLimits& restore, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -156,11 +156,11 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
 bool Target::validate(TimePoint now, std::vector<Post>& posts) {
   while (const std::optional<size_t> unit = checksums_->next(now)) {
     if (to_check_[*unit]->all.steps().empty()) {
-      Faults faults(label());
+      Diagnostics diagnostics(label());
       std::optional<PairWork> work =
-          pair_work(*job_->lowered, *to_check_[*unit]->pair, options_.split, options_.batch, faults);
+          pair_work(*job_->lowered, *to_check_[*unit]->pair, options_.split, options_.batch, diagnostics);
       if (!work) {  // this target's limits are below those of the writer
-        fail(faults.to_status(), TransferState::kDraining);
+        fail(diagnostics.to_status(), TransferState::kDraining);
         return true;
       }
       to_check_[*unit]->all = StepSpan(work->work);

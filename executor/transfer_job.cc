@@ -28,7 +28,7 @@ PeerIdentity identity_of(const RuntimeBinding& binding) {
 
 std::shared_ptr<TransferJob> make_job(const TransferDocuments& documents, std::vector<BindingPointer> source_bindings,
                                       std::vector<BindingPointer> target_bindings, const PlanOptions& options,
-                                      const LowerLimits& limits, Faults& faults) {
+                                      const LowerLimits& limits, Diagnostics& diagnostics) {
   auto job = std::make_shared<TransferJob>();
   job->documents = documents;
   sort_bindings(source_bindings);
@@ -38,8 +38,10 @@ std::shared_ptr<TransferJob> make_job(const TransferDocuments& documents, std::v
 
   const BindingContext source_context(*documents.source, documents.snapshot.get());
   const BindingContext target_context(*documents.target, documents.snapshot.get());
-  const std::optional<BoundSide> source = BoundSide::bind(source_context, pointers_to(job->source_bindings), faults);
-  const std::optional<BoundSide> target = BoundSide::bind(target_context, pointers_to(job->target_bindings), faults);
+  const std::optional<BoundSide> source =
+      BoundSide::bind(source_context, pointers_to(job->source_bindings), diagnostics);
+  const std::optional<BoundSide> target =
+      BoundSide::bind(target_context, pointers_to(job->target_bindings), diagnostics);
   if (!source || !target) return nullptr;
 
   const PlanSide source_side(*documents.source, source_context.placement_digest());
@@ -47,9 +49,9 @@ std::shared_ptr<TransferJob> make_job(const TransferDocuments& documents, std::v
   PlanOptions plan_options = options;
   plan_options.snapshot_tokens = (*documents.snapshot)->tokens;
   std::optional<Valid<TransferPlan>> plan =
-      make_proved_plan(source_side, target_side, plan_options, PlanLimits(), VerifyLimits(), faults);
+      make_proved_plan(source_side, target_side, plan_options, PlanLimits(), VerifyLimits(), diagnostics);
   if (!plan) return nullptr;
-  std::optional<LoweredPlan> lowered = lower(**plan, *source, *target, LowerOptions(), limits, faults);
+  std::optional<LoweredPlan> lowered = lower(**plan, *source, *target, LowerOptions(), limits, diagnostics);
   if (!lowered) return nullptr;
   job->plan = std::make_shared<const Valid<TransferPlan>>(std::move(*plan));
   job->lowered = std::make_shared<const LoweredPlan>(std::move(*lowered));
@@ -78,8 +80,8 @@ std::vector<RegionKey> region_keys(const RuntimeBinding& binding) {
 }
 
 std::optional<PairWork> pair_work(const LoweredPlan& lowered, const LoweredPair& pair, const StepSplit& split,
-                                  const BatchLimits& batch, Faults& faults) {
-  std::optional<BatchedSteps> batched = batch_steps(lowered, pair, split, batch, faults);
+                                  const BatchLimits& batch, Diagnostics& diagnostics) {
+  std::optional<BatchedSteps> batched = batch_steps(lowered, pair, split, batch, diagnostics);
   if (!batched) return std::nullopt;
   auto work = std::make_shared<CopyWork>();
   RegionNumbers sources(lowered.source_regions());

@@ -13,7 +13,7 @@
 #include "executor/ids.h"
 #include "executor/message.h"
 #include "executor/ports.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/placement.h"
 #include "model/kv/snapshot.h"
 #include "model/valid.h"
@@ -49,11 +49,11 @@ struct JobPair {
 
 PeerIdentity identity_of(const RuntimeBinding& binding);
 
-// Plans, proves, binds and lowers; who the peers are is for the caller to add. Null, and faults are added, when
+// Plans, proves, binds and lowers; who the peers are is for the caller to add. Null, and diagnostics are added, when
 // documents or bindings do not fit together.
 std::shared_ptr<TransferJob> make_job(const TransferDocuments& documents, std::vector<BindingPointer> source_bindings,
                                       std::vector<BindingPointer> target_bindings, const PlanOptions& options,
-                                      const LowerLimits& limits, Faults& faults);
+                                      const LowerLimits& limits, Diagnostics& diagnostics);
 
 // The pairs of one source, or of one target; in the order of the plan's lists.
 std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const ParticipantId& participant);
@@ -68,6 +68,6 @@ struct PairWork {
   uint64_t bytes = 0;
 };
 std::optional<PairWork> pair_work(const LoweredPlan& lowered, const LoweredPair& pair, const StepSplit& split,
-                                  const BatchLimits& batch, Faults& faults);
+                                  const BatchLimits& batch, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -64,11 +64,11 @@ bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!pins_.done()) return false;
-  Faults faults(fmt::format("upload '{}'", options_.txn.text()));
+  Diagnostics diagnostics(fmt::format("upload '{}'", options_.txn.text()));
   job_ = make_upload_job(options_.documents, bindings_, options_.plan, options_.lower,
-                         options_.page_keys ? UploadKind::kPages : UploadKind::kSnapshot, faults);
+                         options_.page_keys ? UploadKind::kPages : UploadKind::kSnapshot, diagnostics);
   if (job_ == nullptr) {
-    fail(faults.to_status());
+    fail(diagnostics.to_status());
     return true;
   }
   const Range tokens = (*options_.documents.snapshot)->tokens;
@@ -156,9 +156,9 @@ void Upload::start_commit() {
   if (options_.page_keys) {
     publication.content = upload_pages(*job_, *options_.page_keys, stored_);
   } else {
-    Faults faults(fmt::format("the manifest of upload '{}'", options_.txn.text()));
-    std::optional<Valid<StoreManifest>> manifest = upload_manifest(*job_, stored_, faults);
-    if (!manifest) return fail(faults.to_status());
+    Diagnostics diagnostics(fmt::format("the manifest of upload '{}'", options_.txn.text()));
+    std::optional<Valid<StoreManifest>> manifest = upload_manifest(*job_, stored_, diagnostics);
+    if (!manifest) return fail(diagnostics.to_status());
     outcome_.manifest = std::make_shared<const Valid<StoreManifest>>(std::move(*manifest));
     publication.content = outcome_.manifest;
   }

@@ -35,11 +35,11 @@ void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
                                 [&](const BindingPointer& each) { return *each == *binding(); });
   if (own == job->source_bindings.end()) return;
   mail_.stop_all();
-  Faults faults(fmt::format("the work of {}", label()));
+  Diagnostics diagnostics(fmt::format("the work of {}", label()));
   std::vector<uint64_t> batch_bytes;
   for (const JobPair& each : pairs_of(*job, Role::kSource, options_.participant)) {
-    std::optional<PairWork> work = pair_work(*job->lowered, *each.pair, options_.split, options_.batch, faults);
-    if (!work) return fail(faults.to_status(), TransferState::kDraining);
+    std::optional<PairWork> work = pair_work(*job->lowered, *each.pair, options_.split, options_.batch, diagnostics);
+    if (!work) return fail(diagnostics.to_status(), TransferState::kDraining);
     pairs_.push_back(
         Pair{each.target, job->target_peers.at(each.target.participant), work->bytes, StepSpan(work->work), 0});
     for (StepSpan& batch : work->batches) {

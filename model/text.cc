@@ -27,9 +27,9 @@ std::string set_text(const IntervalSet& set, size_t shown_max) {
   return text;
 }
 
-void check_name(const std::string& text, const std::string& place, std::string_view field, Faults& faults) {
+void check_name(const std::string& text, const std::string& place, std::string_view field, Diagnostics& diagnostics) {
   if (!is_name(text))
-    faults.add(Rule::kName, place, fmt::format("{} must have 1 to {} bytes of UTF-8", field, kNameBytesMax));
+    diagnostics.add(Rule::kName, place, fmt::format("{} must have 1 to {} bytes of UTF-8", field, kNameBytesMax));
 }
 
 }  // namespace crossdock

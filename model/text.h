@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/interval_set.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 
 namespace crossdock {
 
@@ -14,6 +14,6 @@ std::string range_text(Range range);
 std::string set_text(const IntervalSet& set, size_t shown_max = 8);
 
 // Rule "name" for a value that did not come through the reader.
-void check_name(const std::string& text, const std::string& place, std::string_view field, Faults& faults);
+void check_name(const std::string& text, const std::string& place, std::string_view field, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 
 namespace crossdock {
@@ -55,6 +55,6 @@ struct Topology {
 
 // See model/valid.h.
 void canonicalize(Topology& topology);
-void validate(const Topology& topology, Faults& faults);
+void validate(const Topology& topology, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -4,23 +4,24 @@
 #include <optional>
 #include <utility>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 
 namespace crossdock {
 
 // For each document type T there are, found by overload:
 //   void canonicalize(T&)             puts lists whose order means nothing into their one order
-//   void validate(const T&, Faults&)  adds a fault for each broken rule
+//   void validate(const T&, Diagnostics&)  adds a diagnostic for each broken rule
 template <class T>
 class Valid {
  public:
   // Brings the document into canonical order, checks every rule, and is empty when one is broken.
-  static std::optional<Valid> make(T document, Faults& faults) {
+  static std::optional<Valid> make(T document, Diagnostics& diagnostics) {
     canonicalize(document);
-    Faults own(faults.document());  // rules stop where nobody keeps more faults, so these are counted apart
+    Diagnostics own(
+        diagnostics.document());  // rules stop where nobody keeps more diagnostics, so these are counted apart
     validate(document, own);
-    faults.set_document(own.document());
-    faults.take(own);
+    diagnostics.set_document(own.document());
+    diagnostics.take(own);
     if (!own.empty()) return std::nullopt;
     return Valid(std::move(document));
   }

@@ -211,9 +211,9 @@ Result<LayoutCatalog> StoreCore::catalog(const PageDomain& domain) const {
   if (!text) return catalog;
   ByteReader in(*text);
   for (uint64_t left = in.count(8); left > 0; --left) {
-    Faults faults(fmt::format("a layout of the catalog '{}'", key));
-    const std::optional<Valid<StoreLayout>> layout = read_document<StoreLayout>(in.text(), JsonLimits(), faults);
-    if (!layout) return Status(Code::kDataLoss, faults.to_status().message());
+    Diagnostics diagnostics(fmt::format("a layout of the catalog '{}'", key));
+    const std::optional<Valid<StoreLayout>> layout = read_document<StoreLayout>(in.text(), JsonLimits(), diagnostics);
+    if (!layout) return Status(Code::kDataLoss, diagnostics.to_status().message());
     TRY(catalog, catalog.with_layout(*layout, catalog.revision()));
   }
   if (!in.at_end()) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is damaged", key));

@@ -343,9 +343,9 @@ Result<std::string> StoreCore::State::required_record(const std::string& key) co
 Result<std::shared_ptr<const Valid<StoreManifest>>> StoreCore::State::manifest_of(uint64_t sequence) {
   if (const auto* cached = manifests.find(sequence)) return *cached;
   TRY(const std::string text, required_record(numbered_key(kManifestPrefix, sequence)));
-  Faults faults(fmt::format("the manifest of publication {}", sequence));
-  std::optional<Valid<StoreManifest>> read = read_document<StoreManifest>(text, manifest_limits(), faults);
-  if (!read) return Status(Code::kDataLoss, faults.to_status().message());
+  Diagnostics diagnostics(fmt::format("the manifest of publication {}", sequence));
+  std::optional<Valid<StoreManifest>> read = read_document<StoreManifest>(text, manifest_limits(), diagnostics);
+  if (!read) return Status(Code::kDataLoss, diagnostics.to_status().message());
   return manifests.put(sequence, std::make_shared<const Valid<StoreManifest>>(std::move(*read)));
 }
 

@@ -204,7 +204,7 @@ void encode_prefix(JsonWriter& out, const PrefixRestore& prefix, DocumentNamer& 
 }
 
 std::shared_ptr<const PrefixRestore> decode_prefix(const JsonCursor& cursor, KnownDocuments& documents) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   ObjectReader in(cursor);
   PageDomain domain;
   std::vector<PageKey> keys;
@@ -216,7 +216,7 @@ std::shared_ptr<const PrefixRestore> decode_prefix(const JsonCursor& cursor, Kno
   in.required("match", [&](const JsonCursor& value) { match = decode_match(value); });
   const auto snapshot = documents.find<SnapshotDescriptor>(in.digest("snapshot"));
   in.finish();
-  if (cursor.faults.total() != faults_before || snapshot == nullptr) return nullptr;
+  if (cursor.diagnostics.total() != diagnostics_before || snapshot == nullptr) return nullptr;
   std::optional<LayoutCatalog> catalog = make_catalog(cursor, std::move(domain), layouts, documents);
   if (!catalog) return nullptr;
   return std::make_shared<const PrefixRestore>(

@@ -14,7 +14,7 @@ void encode_page_keys(JsonWriter& out, const std::vector<PageKey>& keys);
 std::vector<PageKey> decode_page_keys(const JsonCursor& cursor);
 
 void encode_prefix(JsonWriter& out, const PrefixRestore& prefix, DocumentNamer& namer);
-// Null when something is missing or, with a fault, refused.
+// Null when something is missing or, with a diagnostic, refused.
 std::shared_ptr<const PrefixRestore> decode_prefix(const JsonCursor& cursor, KnownDocuments& documents);
 
 }  // namespace crossdock

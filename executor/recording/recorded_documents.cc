@@ -117,7 +117,7 @@ void DocumentNamer::add_line(const Sha256Digest& digest, std::string_view kind, 
 }
 
 bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
-  const uint64_t faults_before = line.faults.total();
+  const uint64_t diagnostics_before = line.diagnostics.total();
   const Sha256Digest stated = in.digest("document");
   const std::string kind = in.string("kind");
   Sha256Digest own;
@@ -141,9 +141,9 @@ bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
                                 std::move(*document)));
   });
   in.finish();
-  if (line.faults.total() == faults_before && own != stated)
+  if (line.diagnostics.total() == diagnostics_before && own != stated)
     line.refuse(Rule::kForeignDigest, fmt::format("the text's digest is {}, not {}", own.hex(), stated.hex()));
-  return line.faults.total() == faults_before;
+  return line.diagnostics.total() == diagnostics_before;
 }
 
 std::vector<BindingPointer> KnownDocuments::bindings_field(ObjectReader& in, std::string_view name) {
@@ -204,11 +204,11 @@ std::shared_ptr<const TransferJob> KnownDocuments::make(const JobText& text, std
     why = fmt::format("participant '{}' has no peer", alone->participant.text());
     return nullptr;
   }
-  Faults faults("job");
+  Diagnostics diagnostics("job");
   const auto job = make_job(context_->documents, text.source_bindings, text.target_bindings, context_->plan,
-                            context_->lower, faults);
+                            context_->lower, diagnostics);
   if (job == nullptr) {
-    why = faults.to_status().message();
+    why = diagnostics.to_status().message();
     return nullptr;
   }
   if (const Sha256Digest plan = digest(*job->plan); plan != text.plan) {

@@ -68,8 +68,8 @@ struct JobContext {
 // The documents that a reader has come across, by digest.
 class KnownDocuments {
  public:
-  // Takes the fields of a document line. False, and faults are added, when a rule is broken or the digest is not that
-  // of the text.
+  // Takes the fields of a document line. False, and diagnostics are added, when a rule is broken or the digest is not
+  // that of the text.
   bool add(ObjectReader& in, const JsonCursor& line);
 
   // Null, and missing() says why, when the digest names no document of that kind.

@@ -38,7 +38,9 @@ class Replay {
   Status invalid(const std::string& why) const {
     return Status(Code::kInvalidArgument, fmt::format("line {}: {}", line_, why));
   }
-  Status status_of(const Faults& faults) const { return Status(Code::kInvalidArgument, faults.to_status().message()); }
+  Status status_of(const Diagnostics& diagnostics) const {
+    return Status(Code::kInvalidArgument, diagnostics.to_status().message());
+  }
 
   Status take_header(const JsonCursor& cursor);
   Status take_document(const JsonCursor& cursor);
@@ -62,31 +64,31 @@ class Replay {
 
 Status Replay::take(std::string_view line) {
   ++line_;
-  Faults faults(fmt::format("line {}", line_));
-  std::optional<JsonTree> tree = JsonTree::parse(line, limits_.line, faults);
-  if (!tree) return status_of(faults);
+  Diagnostics diagnostics(fmt::format("line {}", line_));
+  std::optional<JsonTree> tree = JsonTree::parse(line, limits_.line, diagnostics);
+  if (!tree) return status_of(diagnostics);
   const JsonPath path;
-  const JsonCursor cursor{tree->root(), path, faults};
-  if (!cursor.require(JsonKind::kObject)) return status_of(faults);
+  const JsonCursor cursor{tree->root(), path, diagnostics};
+  if (!cursor.require(JsonKind::kObject)) return status_of(diagnostics);
   if (!header_) {
     TRY_STATUS(take_header(cursor));
     header_ = std::move(tree);
     return Status();
   }
   Status status = cursor.value.find("document") ? take_document(cursor) : take_round(cursor);
-  if (!faults.empty()) return status_of(faults);
+  if (!diagnostics.empty()) return status_of(diagnostics);
   return status;
 }
 
 Status Replay::take_header(const JsonCursor& cursor) {
-  if (!check_header(cursor, kRecordingSchema)) return status_of(cursor.faults);
+  if (!check_header(cursor, kRecordingSchema)) return status_of(cursor.diagnostics);
   ObjectReader in(cursor);
   in.required("options", [](const JsonCursor& options) { options.require(JsonKind::kObject); });
   report_.protocol = in.string("protocol");
   in.string("schema");
   in.number("version");
   in.finish();
-  if (!cursor.faults.empty()) return status_of(cursor.faults);
+  if (!cursor.diagnostics.empty()) return status_of(cursor.diagnostics);
   if (!is_protocol_name(report_.protocol)) return invalid(fmt::format("there is no protocol '{}'", report_.protocol));
   return Status();
 }
@@ -99,12 +101,12 @@ Status Replay::take_document(const JsonCursor& cursor) {
 
 // The header names documents that stand behind it, so it is read when all that are needed have come.
 Result<RecordedOptions> Replay::options() {
-  Faults faults("line 1");
+  Diagnostics diagnostics("line 1");
   const JsonPath path;
   const JsonPath options_path = path.field("options");
-  const JsonCursor cursor{*header_->root().find("options"), options_path, faults};
+  const JsonCursor cursor{*header_->root().find("options"), options_path, diagnostics};
   RecordedOptions options = decode_options(cursor, report_.protocol, documents_);
-  if (!faults.empty()) return status_of(faults);
+  if (!diagnostics.empty()) return status_of(diagnostics);
   return options;
 }
 
@@ -142,7 +144,7 @@ Round Replay::decode_round(const JsonCursor& cursor) {
 Status Replay::take_round(const JsonCursor& cursor) {
   if (protocol_ == nullptr) TRY_STATUS(make());
   const Round round = decode_round(cursor);
-  if (!cursor.faults.empty()) return Status();  // the caller tells them
+  if (!cursor.diagnostics.empty()) return Status();  // the caller tells them
   if (!documents_.missing().empty()) return invalid(documents_.missing());
   if (report_.finished) return invalid("the protocol has finished in the round before");
   if (round.number != report_.round_count + 1)

@@ -50,27 +50,27 @@ class CoverCheck {
     }
     std::sort(given.begin(), given.end());
     if (given.size() == 2)
-      note(BoxCoverFault::Kind::kOverlap, std::move(given));
+      note(BoxCoverDiagnostic::Kind::kOverlap, std::move(given));
     else if (given.empty())
-      note(BoxCoverFault::Kind::kGap, {});
+      note(BoxCoverDiagnostic::Kind::kGap, {});
     else if (!is_required)
-      note(BoxCoverFault::Kind::kExtra, std::move(given));
+      note(BoxCoverDiagnostic::Kind::kExtra, std::move(given));
   }
 
-  void note(BoxCoverFault::Kind kind, std::vector<size_t> given) {
+  void note(BoxCoverDiagnostic::Kind kind, std::vector<size_t> given) {
     const Box box(std::span<const Range>(slab_.data(), rank_));
-    // Faults are found slab by slab, so the one to grow along the first axis is among the last few.
-    for (auto fault = cover_.faults.rbegin(); fault != cover_.faults.rend(); ++fault) {
-      if (fault->kind != kind || fault->given != given) continue;
-      if (fault->box.axis(0).end() != box.axis(0).begin()) continue;
-      if (rank_ > 1 && fault->box.with_axis(0, box.axis(0)) != box) continue;
-      fault->box = box.with_axis(0, Range(fault->box.axis(0).begin(), box.axis(0).end()));
+    // Diagnostics are found slab by slab, so the one to grow along the first axis is among the last few.
+    for (auto diagnostic = cover_.diagnostics.rbegin(); diagnostic != cover_.diagnostics.rend(); ++diagnostic) {
+      if (diagnostic->kind != kind || diagnostic->given != given) continue;
+      if (diagnostic->box.axis(0).end() != box.axis(0).begin()) continue;
+      if (rank_ > 1 && diagnostic->box.with_axis(0, box.axis(0)) != box) continue;
+      diagnostic->box = box.with_axis(0, Range(diagnostic->box.axis(0).begin(), box.axis(0).end()));
       return;
     }
-    if (cover_.faults.size() >= limits_.fault_count_max)
+    if (cover_.diagnostics.size() >= limits_.diagnostic_count_max)
       cover_.complete = false;
     else
-      cover_.faults.push_back(BoxCoverFault{kind, box, std::move(given)});
+      cover_.diagnostics.push_back(BoxCoverDiagnostic{kind, box, std::move(given)});
   }
 
   const size_t rank_;

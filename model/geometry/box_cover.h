@@ -10,7 +10,7 @@
 
 namespace crossdock {
 
-struct BoxCoverFault {
+struct BoxCoverDiagnostic {
   enum class Kind {
     kGap,      // required and not given
     kExtra,    // given and not required
@@ -19,20 +19,20 @@ struct BoxCoverFault {
   Box box;
   std::vector<size_t> given;  // the given boxes concerned: none, one, or two of them
 
-  friend bool operator==(const BoxCoverFault&, const BoxCoverFault&) = default;
+  friend bool operator==(const BoxCoverDiagnostic&, const BoxCoverDiagnostic&) = default;
 };
 
 struct BoxCover {
-  std::vector<BoxCoverFault> faults;  // neighbours along the first axis that differ in nothing else are one
-  uint64_t work = 0;                  // steps: one for each active box of each slab
-  bool complete = true;               // false: stopped at a limit, and the faults are only the first ones
+  std::vector<BoxCoverDiagnostic> diagnostics;  // neighbours along the first axis that differ in nothing else are one
+  uint64_t work = 0;                            // steps: one for each active box of each slab
+  bool complete = true;  // false: stopped at a limit, and the diagnostics are only the first ones
 
-  bool exact() const { return complete && faults.empty(); }
+  bool exact() const { return complete && diagnostics.empty(); }
 };
 
 struct BoxCoverLimits {
   uint64_t work_max = uint64_t{1} << 27;
-  size_t fault_count_max = 100;
+  size_t diagnostic_count_max = 100;
 };
 
 // All boxes of one rank. Required boxes may overlap: an element is required or it is not. A sweep over the first axis,

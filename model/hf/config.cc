@@ -69,7 +69,7 @@ const Architecture* read_architecture(const ConfigFields& root) {
     const std::optional<JsonValue> first = list.value.first();
     if (!first) return refuse_architecture(root, "is empty");
     const JsonPath path = list.path.element(0);
-    if (!JsonCursor{*first, path, list.faults}.require(JsonKind::kString)) return;
+    if (!JsonCursor{*first, path, list.diagnostics}.require(JsonKind::kString)) return;
     architecture = find_architecture(first->text());
     if (architecture == nullptr) refuse_architecture(root, fmt::format("'{}' is not known", shown_text(first->text())));
   });
@@ -126,10 +126,10 @@ std::optional<HfModel> read_model(const ConfigInput& input, const Architecture& 
   const std::optional<uint64_t> draft_layer_count = read_draft_layer_count(input, architecture, layer_count);
   if (!draft_layer_count) return std::nullopt;
   shape->layers.insert(shape->layers.end(), *draft_layer_count, LayerKind::kFull);
-  Faults& faults = input.root.cursor().faults;
-  const std::string document = faults.document();
-  std::optional<Valid<CacheSchema>> schema = Valid<CacheSchema>::make(to_schema(*shape), faults);
-  faults.set_document(document);  // validation names the schema, which nobody wrote
+  Diagnostics& diagnostics = input.root.cursor().diagnostics;
+  const std::string document = diagnostics.document();
+  std::optional<Valid<CacheSchema>> schema = Valid<CacheSchema>::make(to_schema(*shape), diagnostics);
+  diagnostics.set_document(document);  // validation names the schema, which nobody wrote
   if (!schema) return std::nullopt;
   return HfModel{std::string(architecture.name), layer_count, *draft_layer_count, std::move(*schema)};
 }
@@ -137,16 +137,16 @@ std::optional<HfModel> read_model(const ConfigInput& input, const Architecture& 
 }  // namespace
 
 std::optional<HfModel> read_hf_config(std::string_view json, const HfOptions& options, const JsonLimits& limits,
-                                      Faults& faults) {
-  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
+                                      Diagnostics& diagnostics) {
+  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, diagnostics);
   if (!tree) return std::nullopt;
-  faults.set_document("model config");
+  diagnostics.set_document("model config");
   const JsonPath root_path;
-  const JsonCursor root_cursor = {tree->root(), root_path, faults};
+  const JsonCursor root_cursor = {tree->root(), root_path, diagnostics};
   if (!root_cursor.require(JsonKind::kObject)) return std::nullopt;
   const Architecture* architecture = read_architecture(ConfigFields(root_cursor, {}));
   if (architecture == nullptr) return std::nullopt;
-  faults.set_document(fmt::format("model config '{}'", architecture->name));
+  diagnostics.set_document(fmt::format("model config '{}'", architecture->name));
   const ConfigFields root(root_cursor, architecture->name);
   if (architecture->text_field.empty()) return read_model({root, root, options}, *architecture);
   if (!root.has(architecture->text_field)) root.refuse_missing(architecture->text_field);

@@ -43,7 +43,7 @@ inline constexpr uint64_t kHfLayersMax = 100'000;
 // value dimension inner, and "conv_query", "conv_key", "conv_value", per head the last tokens of the short
 // convolution's input, oldest first, with the head's dimension inner.
 std::optional<HfModel> read_hf_config(std::string_view json, const HfOptions& options, const JsonLimits& limits,
-                                      Faults& faults);
+                                      Diagnostics& diagnostics);
 
 // The architectures that read_hf_config knows, sorted.
 std::vector<std::string_view> known_hf_architectures();

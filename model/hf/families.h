@@ -1,4 +1,4 @@
-// One reader for each kind of architecture. Each adds faults and is empty when the config does not give a shape.
+// One reader for each kind of architecture. Each adds diagnostics and is empty when the config does not give a shape.
 #pragma once
 
 #include <optional>

@@ -26,9 +26,9 @@ bool ConfigFields::is_null(std::string_view name) const {
 std::optional<uint64_t> ConfigFields::find_number(std::string_view name) const {
   std::optional<uint64_t> number;
   visit(name, [&](const JsonCursor& field) {
-    const uint64_t faults_before = field.faults.total();
+    const uint64_t diagnostics_before = field.diagnostics.total();
     const uint64_t value = field.unsigned_integer();
-    if (field.faults.total() == faults_before) number = value;
+    if (field.diagnostics.total() == diagnostics_before) number = value;
   });
   return number;
 }
@@ -63,7 +63,7 @@ std::optional<uint64_t> ConfigFields::count(std::string_view name, std::optional
 }
 
 void ConfigFields::refuse(std::string_view name, Rule rule, std::string message) const {
-  cursor_.faults.add(rule, cursor_.path.field(name).text(), std::move(message));
+  cursor_.diagnostics.add(rule, cursor_.path.field(name).text(), std::move(message));
 }
 
 void ConfigFields::refuse_missing(std::string_view name) const {

@@ -14,16 +14,16 @@ namespace crossdock {
 // Text of a config in a message, cut when it is long.
 std::string shown_text(std::string_view text);
 
-// One object of a config. A field that is null counts as absent. Each reader adds a fault for a field that is there but
-// is not what it should be; who reads several asks failed() once, at the end.
+// One object of a config. A field that is null counts as absent. Each reader adds a diagnostic for a field that is
+// there but is not what it should be; who reads several asks failed() once, at the end.
 class ConfigFields {
  public:
-  // `architecture` names, in faults, who needs a field that is missing.
+  // `architecture` names, in diagnostics, who needs a field that is missing.
   ConfigFields(const JsonCursor& cursor, std::string_view architecture)
-      : cursor_(cursor), architecture_(architecture), faults_before_(cursor.faults.total()) {}
+      : cursor_(cursor), architecture_(architecture), diagnostics_before_(cursor.diagnostics.total()) {}
 
-  // A fault was added since this object was made.
-  bool failed() const { return cursor_.faults.total() != faults_before_; }
+  // A diagnostic was added since this object was made.
+  bool failed() const { return cursor_.diagnostics.total() != diagnostics_before_; }
   std::string_view architecture() const { return architecture_; }
   const JsonCursor& cursor() const { return cursor_; }
 
@@ -38,7 +38,7 @@ class ConfigFields {
   std::optional<bool> find_flag(std::string_view name) const;
   std::optional<std::string> find_text(std::string_view name) const;
 
-  // The field, or `fallback`; with neither, a fault.
+  // The field, or `fallback`; with neither, a diagnostic.
   std::optional<uint64_t> count(std::string_view name, std::optional<uint64_t> fallback = std::nullopt) const;
 
   // Rule "config-field" at the field.
@@ -54,7 +54,7 @@ class ConfigFields {
     const std::optional<JsonValue> value = find(name);
     if (!value) return;
     const JsonPath path = cursor_.path.field(name);
-    read(JsonCursor{*value, path, cursor_.faults});
+    read(JsonCursor{*value, path, cursor_.diagnostics});
   }
 
  private:
@@ -62,7 +62,7 @@ class ConfigFields {
 
   const JsonCursor& cursor_;
   std::string_view architecture_;
-  uint64_t faults_before_;
+  uint64_t diagnostics_before_;
 };
 
 }  // namespace crossdock

@@ -22,7 +22,7 @@ constexpr uint64_t kRotaryItemBytes = 2;
 // The indexer's key in fp8 with its float32 scales: vLLM, SGLang and DeepGEMM keep 132 bytes for 128 items.
 constexpr std::string_view kPackedIndexerKey = "fp8_e4m3+float32_scale_per_128";
 
-// Bytes of `items` fp8 items with their scales; a fault at `name` when the scales do not come out even.
+// Bytes of `items` fp8 items with their scales; a diagnostic at `name` when the scales do not come out even.
 std::optional<uint64_t> scaled_fp8_bytes(const ConfigFields& text, std::string_view name, uint64_t items) {
   if (items % kItemsPerScale != 0) {
     text.refuse(name, fmt::format("{} is not a multiple of {}, which one scale covers", items, kItemsPerScale));

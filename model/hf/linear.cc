@@ -83,9 +83,9 @@ void take_layers(const ConfigFields& fields, std::string_view name, LayerKind ki
   if (!fields.has(name)) fields.refuse_missing(name);
   fields.visit(name, [&](const JsonCursor& list) {
     list.for_each([&](const JsonCursor& item) {
-      const uint64_t faults_before = item.faults.total();
+      const uint64_t diagnostics_before = item.diagnostics.total();
       const uint64_t number = item.unsigned_integer();
-      if (item.faults.total() != faults_before) return;
+      if (item.diagnostics.total() != diagnostics_before) return;
       if (number < 1 || number > layers.size())
         item.refuse(Rule::kConfigField, fmt::format("layer {} is not within 1 to {}", number, layers.size()));
       else if (std::exchange(layers[number - 1], kind))

@@ -68,11 +68,11 @@ std::vector<LayerKind> read_layer_types(const ConfigFields& text, uint64_t layer
                    fmt::format("has {} entries for num_hidden_layers {}", types.value.size(), layer_count));
       return;
     }
-    const uint64_t faults_before = types.faults.total();
+    const uint64_t diagnostics_before = types.diagnostics.total();
     types.for_each([&](const JsonCursor& item) {
       if (const std::optional<LayerKind> kind = read_layer_kind(text, item, known)) kinds.push_back(*kind);
     });
-    if (types.faults.total() != faults_before) kinds.clear();
+    if (types.diagnostics.total() != diagnostics_before) kinds.clear();
   });
   return kinds;
 }
@@ -129,7 +129,7 @@ Component state_rows(std::string_view name, const ItemType& type, uint64_t head_
 }
 
 void refuse_option(const ConfigInput& input, std::string_view option, std::string message) {
-  input.root.cursor().faults.add(Rule::kConfigField, fmt::format("option {}", option), std::move(message));
+  input.root.cursor().diagnostics.add(Rule::kConfigField, fmt::format("option {}", option), std::move(message));
 }
 
 }  // namespace crossdock

@@ -9,7 +9,7 @@
 
 #include "base/range.h"
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 #include "model/kv/view.h"
 
@@ -56,6 +56,6 @@ struct RuntimeBinding {
 // See model/valid.h. These are the rules that a binding keeps alone; model/kv/binding_rules.h has those that need
 // others.
 void canonicalize(RuntimeBinding& binding);
-void validate(const RuntimeBinding& binding, Faults& faults);
+void validate(const RuntimeBinding& binding, Diagnostics& diagnostics);
 
 }  // namespace crossdock

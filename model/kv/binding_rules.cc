@@ -26,20 +26,20 @@ std::string label(const BoundParticipant& bound) {
   return bound.name.empty() ? binding_label(**bound.binding) : bound.name;
 }
 
-void check_region(const Region& region, const RuntimeBinding& binding, Faults& faults) {
+void check_region(const Region& region, const RuntimeBinding& binding, Diagnostics& diagnostics) {
   const std::string place = fmt::format("region '{}'", region.id.text());
-  check_name(region.id.text(), place, "the region's id", faults);
-  if (region.endpoint) check_name(*region.endpoint, place, "endpoint", faults);
+  check_name(region.id.text(), place, "the region's id", diagnostics);
+  if (region.endpoint) check_name(*region.endpoint, place, "endpoint", diagnostics);
   const Device* device = find_sorted(binding.devices, &Device::id, region.device);
   if (device == nullptr)
-    faults.add(Rule::kRegionDevice, place, fmt::format("there is no device '{}'", region.device.text()));
+    diagnostics.add(Rule::kRegionDevice, place, fmt::format("there is no device '{}'", region.device.text()));
   else if (region.bytes > device->registration_bytes_max)
-    faults.add(Rule::kRegistrationLimit, place,
-               fmt::format("{} bytes are more than the {} that device '{}' can register; split the region",
-                           region.bytes, device->registration_bytes_max, region.device.text()));
+    diagnostics.add(Rule::kRegistrationLimit, place,
+                    fmt::format("{} bytes are more than the {} that device '{}' can register; split the region",
+                                region.bytes, device->registration_bytes_max, region.device.text()));
   if (region.address && region.bytes > Range::kUnbounded - *region.address)
-    faults.add(Rule::kSizeOverflow, place,
-               fmt::format("{} bytes from address {} end past 2^64", region.bytes, *region.address));
+    diagnostics.add(Rule::kSizeOverflow, place,
+                    fmt::format("{} bytes from address {} end past 2^64", region.bytes, *region.address));
 }
 
 // Regions with addresses, as ranges of the instance's address space.
@@ -54,7 +54,7 @@ std::string region_text(const AddressRange& range) {
 }
 
 // A region that several bindings name is one.
-void check_addresses(std::vector<AddressRange> ranges, Faults& faults) {
+void check_addresses(std::vector<AddressRange> ranges, Diagnostics& diagnostics) {
   std::stable_sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
     return std::tie(a.addresses, a.region) < std::tie(b.addresses, b.region);
   });
@@ -63,9 +63,9 @@ void check_addresses(std::vector<AddressRange> ranges, Faults& faults) {
     const bool is_same =
         furthest != nullptr && furthest->region == range.region && furthest->addresses == range.addresses;
     if (furthest != nullptr && !is_same && furthest->addresses.overlaps(range.addresses))
-      faults.add(Rule::kRegionsOverlap, region_text(range),
-                 fmt::format("addresses {} overlap {} of {}", range_text(range.addresses),
-                             range_text(furthest->addresses), region_text(*furthest)));
+      diagnostics.add(Rule::kRegionsOverlap, region_text(range),
+                      fmt::format("addresses {} overlap {} of {}", range_text(range.addresses),
+                                  range_text(furthest->addresses), region_text(*furthest)));
     if (furthest == nullptr || range.addresses.end() > furthest->addresses.end()) furthest = &range;
   }
 }
@@ -79,22 +79,23 @@ void append_addresses(const RuntimeBinding& binding, const std::string& name, st
 // All bindings of one instance.
 class InstanceCheck {
  public:
-  InstanceCheck(std::span<const BoundParticipant* const> bound, Faults& faults) : bound_(bound), faults_(faults) {}
+  InstanceCheck(std::span<const BoundParticipant* const> bound, Diagnostics& diagnostics)
+      : bound_(bound), diagnostics_(diagnostics) {}
 
   void run() {
-    const uint64_t faults_before = faults_.total();
+    const uint64_t diagnostics_before = diagnostics_.total();
     std::vector<AddressRange> addresses;
     for (const BoundParticipant* participant : bound_) {
       const RuntimeBinding& binding = **participant->binding;
-      faults_.set_document(label(*participant));
+      diagnostics_.set_document(label(*participant));
       agree_on_generation(binding);
       for (const Device& device : binding.devices) agree(device, "device", devices_, label(*participant));
       for (const Region& region : binding.regions) agree_on_region(region, label(*participant));
       append_addresses(binding, label(*participant), addresses);
     }
-    faults_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
-    check_addresses(std::move(addresses), faults_);
-    if (faults_.total() != faults_before) return;
+    diagnostics_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
+    check_addresses(std::move(addresses), diagnostics_);
+    if (diagnostics_.total() != diagnostics_before) return;
     check_shared_bytes();
   }
 
@@ -111,31 +112,31 @@ class InstanceCheck {
              const std::string& binding) {
     const auto [known, is_new] = known_things.emplace(thing.id, Stated<Thing>{&thing, binding});
     if (!is_new && !(*known->second.thing == thing))
-      faults_.add(Rule::kInstanceAgreement, fmt::format("{} '{}'", kind, thing.id.text()),
-                  fmt::format("{} describes it differently", known->second.binding));
+      diagnostics_.add(Rule::kInstanceAgreement, fmt::format("{} '{}'", kind, thing.id.text()),
+                       fmt::format("{} describes it differently", known->second.binding));
   }
 
   // Ranks of one process may each have a pool of the same name: regions are told apart by name and address.
   void agree_on_region(const Region& region, const std::string& binding) {
     const auto [first, is_first] = has_address_.emplace(region.id, Stated<Region>{&region, binding});
     if (!is_first && first->second.thing->address.has_value() != region.address.has_value()) {
-      faults_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
-                  fmt::format("{} describes it differently", first->second.binding));
+      diagnostics_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
+                       fmt::format("{} describes it differently", first->second.binding));
       return;
     }
     const auto [known, is_new] =
         regions_.emplace(std::pair(region.id, region.address), Stated<Region>{&region, binding});
     if (!is_new && !(*known->second.thing == region))
-      faults_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
-                  fmt::format("{} describes it differently", known->second.binding));
+      diagnostics_.add(Rule::kInstanceAgreement, fmt::format("region '{}'", region.id.text()),
+                       fmt::format("{} describes it differently", known->second.binding));
   }
 
   void agree_on_generation(const RuntimeBinding& binding) {
     const RuntimeBinding& first = **bound_.front()->binding;
     if (binding.generation != first.generation)
-      faults_.add(Rule::kInstanceAgreement, "",
-                  fmt::format("generation {} of instance '{}', in {} {}", binding.generation, binding.instance.text(),
-                              label(*bound_.front()), first.generation));
+      diagnostics_.add(Rule::kInstanceAgreement, "",
+                       fmt::format("generation {} of instance '{}', in {} {}", binding.generation,
+                                   binding.instance.text(), label(*bound_.front()), first.generation));
   }
 
   void check_shared_bytes() {
@@ -162,16 +163,17 @@ class InstanceCheck {
       const RegionId& id = region.first;
       const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
       if (!overlap.complete)
-        faults_.add(Rule::kWorkLimit, fmt::format("region '{}'", id.text()),
-                    fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
+        diagnostics_.add(Rule::kWorkLimit, fmt::format("region '{}'", id.text()),
+                         fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
       else if (overlap.owners)
-        faults_.add(Rule::kViewsOverlap, fmt::format("region '{}'", id.text()),
-                    fmt::format("{} and {} share bytes", name(overlap.owners->first), name(overlap.owners->second)));
+        diagnostics_.add(
+            Rule::kViewsOverlap, fmt::format("region '{}'", id.text()),
+            fmt::format("{} and {} share bytes", name(overlap.owners->first), name(overlap.owners->second)));
     }
   }
 
   std::span<const BoundParticipant* const> bound_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::map<DeviceId, Stated<Device>> devices_;
   std::map<RegionId, Stated<Region>> has_address_;  // the first region of each name
   std::map<std::pair<RegionId, std::optional<uint64_t>>, Stated<Region>> regions_;
@@ -183,8 +185,8 @@ std::string binding_label(const RuntimeBinding& binding) {
   return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
 }
 
-void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults) {
-  const auto differs = [&](std::string message) { faults.add(Rule::kBindingIdentity, "", std::move(message)); };
+void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Diagnostics& diagnostics) {
+  const auto differs = [&](std::string message) { diagnostics.add(Rule::kBindingIdentity, "", std::move(message)); };
   const PlacementManifest& placement = context.placement();
   if (binding.placement_digest != context.placement_digest())
     differs(fmt::format("placement_digest {} is not that of placement '{}' ({})", binding.placement_digest.hex(),
@@ -198,9 +200,9 @@ void check_binding_identity(const RuntimeBinding& binding, const BindingContext&
   if (placement.topology.find(binding.participant) == nullptr)
     differs(fmt::format("placement '{}' has no participant '{}'", placement.name, binding.participant.text()));
   if (!placement.tokens.contains(binding.tokens))
-    faults.add(Rule::kTokenBounds, "",
-               fmt::format("tokens {} lie outside the placement's tokens {}", range_text(binding.tokens),
-                           range_text(placement.tokens)));
+    diagnostics.add(Rule::kTokenBounds, "",
+                    fmt::format("tokens {} lie outside the placement's tokens {}", range_text(binding.tokens),
+                                range_text(placement.tokens)));
   const SnapshotDescriptor* snapshot = context.snapshot();
   if (snapshot == nullptr) return;
   if (binding.snapshot_digest != *context.snapshot_digest())
@@ -225,43 +227,43 @@ void canonicalize(RuntimeBinding& binding) {
   canonicalize_views(binding.page_tables, binding.views);
 }
 
-void validate(const RuntimeBinding& binding, Faults& faults) {
-  faults.set_document(binding_label(binding));
-  const uint64_t faults_before = faults.total();
-  check_name(binding.operation.text(), "", "operation", faults);
-  check_name(binding.resource.text(), "", "resource", faults);
-  check_name(binding.revision.text(), "", "revision", faults);
-  check_name(binding.participant.text(), "", "participant", faults);
-  check_name(binding.instance.text(), "", "instance", faults);
-  if (binding.tokens.empty()) faults.add(Rule::kSnapshotEmpty, "", "the binding's tokens are empty");
+void validate(const RuntimeBinding& binding, Diagnostics& diagnostics) {
+  diagnostics.set_document(binding_label(binding));
+  const uint64_t diagnostics_before = diagnostics.total();
+  check_name(binding.operation.text(), "", "operation", diagnostics);
+  check_name(binding.resource.text(), "", "resource", diagnostics);
+  check_name(binding.revision.text(), "", "revision", diagnostics);
+  check_name(binding.participant.text(), "", "participant", diagnostics);
+  check_name(binding.instance.text(), "", "instance", diagnostics);
+  if (binding.tokens.empty()) diagnostics.add(Rule::kSnapshotEmpty, "", "the binding's tokens are empty");
   for (size_t i = 0; i < binding.devices.size(); ++i) {
     const Device& device = binding.devices[i];
     const std::string place = fmt::format("device '{}'", device.id.text());
-    check_name(device.id.text(), place, "the device's id", faults);
-    check_name(device.kind, place, "kind", faults);
+    check_name(device.id.text(), place, "the device's id", diagnostics);
+    check_name(device.kind, place, "kind", diagnostics);
     if (device.registration_bytes_max == 0)
-      faults.add(Rule::kFieldMinimum, place, "registration_bytes_max 0 is below 1");
+      diagnostics.add(Rule::kFieldMinimum, place, "registration_bytes_max 0 is below 1");
     if (i > 0 && binding.devices[i - 1].id == device.id)
-      faults.add(Rule::kDeviceRepeated, place, "the device stands there twice");
+      diagnostics.add(Rule::kDeviceRepeated, place, "the device stands there twice");
   }
   const std::optional<std::string>* endpoint = nullptr;
   for (size_t i = 0; i < binding.regions.size(); ++i) {
     const Region& region = binding.regions[i];
     const std::string place = fmt::format("region '{}'", region.id.text());
-    check_region(region, binding, faults);
+    check_region(region, binding, diagnostics);
     if (i > 0 && binding.regions[i - 1].id == region.id)
-      faults.add(Rule::kRegionRepeated, place, "the region stands there twice");
+      diagnostics.add(Rule::kRegionRepeated, place, "the region stands there twice");
     if (endpoint == nullptr) endpoint = &region.endpoint;
     if (*endpoint != region.endpoint)
-      faults.add(Rule::kInstanceEndpoint, place,
-                 fmt::format("endpoint '{}' differs from '{}' of another region", region.endpoint.value_or("none"),
-                             endpoint->value_or("none")));
+      diagnostics.add(Rule::kInstanceEndpoint, place,
+                      fmt::format("endpoint '{}' differs from '{}' of another region", region.endpoint.value_or("none"),
+                                  endpoint->value_or("none")));
   }
-  check_views_alone(view_document(binding), faults);
-  if (faults.total() != faults_before) return;
+  check_views_alone(view_document(binding), diagnostics);
+  if (diagnostics.total() != diagnostics_before) return;
   std::vector<AddressRange> addresses;
   append_addresses(binding, "", addresses);
-  check_addresses(std::move(addresses), faults);
+  check_addresses(std::move(addresses), diagnostics);
 }
 
 BindingContext::BindingContext(const Valid<PlacementManifest>& placement, const Valid<SnapshotDescriptor>* snapshot)
@@ -290,22 +292,22 @@ Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement) {
   return digest_of_part(placement->cache_schema);
 }
 
-void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Faults& faults) {
-  faults.set_document(binding_label(*binding));
-  const uint64_t faults_before = faults.total();
-  check_binding_identity(*binding, context, faults);
-  if (faults.total() != faults_before) return;
+void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Diagnostics& diagnostics) {
+  diagnostics.set_document(binding_label(*binding));
+  const uint64_t diagnostics_before = diagnostics.total();
+  check_binding_identity(*binding, context, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return;
   const PlacementManifest& placement = context.placement();
   const Part* part = placement.find_part(binding->participant);
-  check_views(view_document(*binding), placement.cache_schema, part->owns, placement.tokens, faults);
+  check_views(view_document(*binding), placement.cache_schema, part->owns, placement.tokens, diagnostics);
 }
 
 void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementManifest>& placement,
-                   const Valid<SnapshotDescriptor>& snapshot, Faults& faults) {
-  check_binding(binding, BindingContext(placement, &snapshot), faults);
+                   const Valid<SnapshotDescriptor>& snapshot, Diagnostics& diagnostics) {
+  check_binding(binding, BindingContext(placement, &snapshot), diagnostics);
 }
 
-void check_instances(std::span<const BoundParticipant> bound, Faults& faults) {
+void check_instances(std::span<const BoundParticipant> bound, Diagnostics& diagnostics) {
   std::map<InstanceId, std::vector<const BoundParticipant*>> instances;
   std::map<std::string, const BoundParticipant*> by_endpoint;   // the first of each endpoint
   std::map<InstanceId, const BoundParticipant*> with_endpoint;  // the first of each instance
@@ -318,19 +320,19 @@ void check_instances(std::span<const BoundParticipant> bound, Faults& faults) {
     instances[instance].push_back(&participant);
     const std::optional<std::string> endpoint = endpoint_of(participant);
     if (!endpoint) continue;
-    faults.set_document(label(participant));
+    diagnostics.set_document(label(participant));
     const BoundParticipant& first_there = *by_endpoint.emplace(*endpoint, &participant).first->second;
     if ((*first_there.binding)->instance != instance)
-      faults.add(Rule::kInstanceEndpoint, "",
-                 fmt::format("endpoint '{}' belongs to instance '{}', in {} to '{}'", *endpoint, instance.text(),
-                             label(first_there), (*first_there.binding)->instance.text()));
+      diagnostics.add(Rule::kInstanceEndpoint, "",
+                      fmt::format("endpoint '{}' belongs to instance '{}', in {} to '{}'", *endpoint, instance.text(),
+                                  label(first_there), (*first_there.binding)->instance.text()));
     const BoundParticipant& first_of_instance = *with_endpoint.emplace(instance, &participant).first->second;
     if (endpoint_of(first_of_instance) != endpoint)
-      faults.add(Rule::kInstanceEndpoint, "",
-                 fmt::format("instance '{}' has endpoint '{}', in {} '{}'", instance.text(), *endpoint,
-                             label(first_of_instance), *endpoint_of(first_of_instance)));
+      diagnostics.add(Rule::kInstanceEndpoint, "",
+                      fmt::format("instance '{}' has endpoint '{}', in {} '{}'", instance.text(), *endpoint,
+                                  label(first_of_instance), *endpoint_of(first_of_instance)));
   }
-  for (const auto& [instance, participants] : instances) InstanceCheck(participants, faults).run();
+  for (const auto& [instance, participants] : instances) InstanceCheck(participants, diagnostics).run();
 }
 
 }  // namespace crossdock

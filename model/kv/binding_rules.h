@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/binding.h"
 #include "model/kv/placement.h"
 #include "model/kv/snapshot.h"
@@ -47,12 +47,12 @@ class BindingContext {
 Sha256Digest cache_schema_digest(const Valid<PlacementManifest>& placement);
 
 // Only that the binding is about this placement, snapshot and one of its participants.
-void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Faults& faults);
+void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Diagnostics& diagnostics);
 
 // Identity, and that the views hold exactly what the participant owns of the snapshot's live tokens.
-void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Faults& faults);
+void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& context, Diagnostics& diagnostics);
 void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementManifest>& placement,
-                   const Valid<SnapshotDescriptor>& snapshot, Faults& faults);
+                   const Valid<SnapshotDescriptor>& snapshot, Diagnostics& diagnostics);
 
 struct BoundParticipant {
   const Valid<RuntimeBinding>* binding;
@@ -62,6 +62,6 @@ struct BoundParticipant {
 
 // Bindings that passed check_binding, together: one instance has one endpoint, one generation and one word about each
 // device and region, no two of its regions share addresses, and no two views in it share a byte.
-void check_instances(std::span<const BoundParticipant> bound, Faults& faults);
+void check_instances(std::span<const BoundParticipant> bound, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/interval_set.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 
 namespace crossdock {
@@ -66,6 +66,6 @@ std::optional<uint64_t> known_item_bytes(const std::string& dtype);
 
 // See model/valid.h.
 void canonicalize(CacheSchema& schema);
-void validate(const CacheSchema& schema, Faults& faults);
+void validate(const CacheSchema& schema, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -23,16 +23,16 @@ struct HeadShare {
 
 class Partitioner {
  public:
-  Partitioner(const Valid<CacheSchema>& schema, const PartitionRequest& request, Faults& faults)
-      : schema_(schema), request_(request), faults_(faults) {}
+  Partitioner(const Valid<CacheSchema>& schema, const PartitionRequest& request, Diagnostics& diagnostics)
+      : schema_(schema), request_(request), diagnostics_(diagnostics) {}
 
   std::optional<Valid<PlacementManifest>> run() {
-    const uint64_t faults_before = faults_.total();
+    const uint64_t diagnostics_before = diagnostics_.total();
     check_sizes();
-    if (faults_.total() != faults_before) return std::nullopt;
+    if (diagnostics_.total() != diagnostics_before) return std::nullopt;
     find_stages();
     find_head_shares();
-    if (faults_.total() != faults_before) return std::nullopt;
+    if (diagnostics_.total() != diagnostics_before) return std::nullopt;
 
     PlacementManifest placement;
     placement.name = request_.name;
@@ -52,11 +52,11 @@ class Partitioner {
             placement.topology.participants.push_back(Participant{name_of(rank), rank});
             placement.parts.push_back(Part{name_of(rank), owns});
           }
-    return Valid<PlacementManifest>::make(std::move(placement), faults_);
+    return Valid<PlacementManifest>::make(std::move(placement), diagnostics_);
   }
 
  private:
-  void refuse(std::string message) { faults_.add(Rule::kPartition, "", std::move(message)); }
+  void refuse(std::string message) { diagnostics_.add(Rule::kPartition, "", std::move(message)); }
 
   void check_sizes() {
     const std::pair<std::string_view, uint64_t> sizes[] = {
@@ -194,7 +194,7 @@ class Partitioner {
 
   const Valid<CacheSchema>& schema_;
   const PartitionRequest& request_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::vector<Range> stages_;
   std::map<uint64_t, std::vector<HeadShare>> shares_;  // by head count
 };
@@ -202,9 +202,9 @@ class Partitioner {
 }  // namespace
 
 std::optional<Valid<PlacementManifest>> partition(const Valid<CacheSchema>& schema, const PartitionRequest& request,
-                                                  Faults& faults) {
-  faults.set_document(fmt::format("placement '{}'", request.name));
-  return Partitioner(schema, request, faults).run();
+                                                  Diagnostics& diagnostics) {
+  diagnostics.set_document(fmt::format("placement '{}'", request.name));
+  return Partitioner(schema, request, diagnostics).run();
 }
 
 std::vector<uint64_t> split_layers(Engine engine, uint64_t layer_count, uint64_t stage_count) {

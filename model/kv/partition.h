@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/placement.h"
 #include "model/valid.h"
@@ -39,11 +39,11 @@ struct PartitionRequest {
 inline constexpr uint64_t kParticipantsMax = uint64_t{1} << 17;
 
 // Both engines share out heads alike: contiguous equal runs when tp divides the head count; when the head count divides
-// tp, tp / head_count neighbouring ranks are replicas of one head; otherwise a fault that names heads_per_rank.
+// tp, tp / head_count neighbouring ranks are replicas of one head; otherwise a diagnostic that names heads_per_rank.
 // A component with one head (MLA) is so replicated on every rank. Participants are called "d0-p1-t3-c0", without the d
 // and c of an axis of size 1.
 std::optional<Valid<PlacementManifest>> partition(const Valid<CacheSchema>& schema, const PartitionRequest& request,
-                                                  Faults& faults);
+                                                  Diagnostics& diagnostics);
 
 // The layers of each stage by the engine's rule. Requires 1 <= stage_count.
 std::vector<uint64_t> split_layers(Engine engine, uint64_t layer_count, uint64_t stage_count);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/interval_set.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/token_ownership.h"
@@ -71,6 +71,6 @@ struct PlacementManifest {
 // See model/valid.h. Coverage: each DP rank owns every (layer, component, head, token) exactly once, or as a declared
 // replica set. O(n log n) in the intervals of all ownerships.
 void canonicalize(PlacementManifest& placement);
-void validate(const PlacementManifest& placement, Faults& faults);
+void validate(const PlacementManifest& placement, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kTokenRangesMax = uint64_t{1} << 20;
 constexpr uint64_t kStepsPerTokenRange = 4;  // they are sorted
 constexpr size_t kOwnersShownMax = 4;
-constexpr size_t kNotesMax = 10'000;  // faults of one component
+constexpr size_t kNotesMax = 10'000;  // diagnostics of one component
 
 // One owner's word for a range of layers within one group.
 struct Claim {
@@ -40,14 +40,14 @@ struct HeadClaim {
 
 class CoverageCheck {
  public:
-  CoverageCheck(const PlacementManifest& placement, uint64_t work_max, Faults& faults)
-      : placement_(placement), work_max_(work_max), faults_(faults) {}
+  CoverageCheck(const PlacementManifest& placement, uint64_t work_max, Diagnostics& diagnostics)
+      : placement_(placement), work_max_(work_max), diagnostics_(diagnostics) {}
 
   uint64_t run() {
     const std::vector<Claim> claims = collect_claims();
     size_t begin = 0;
     for (uint64_t dp = 0; dp < placement_.topology.sizes.dp && !stopped_; ++dp) {
-      if (faults_.full()) break;  // a size of 2^60 must not be walked through
+      if (diagnostics_.full()) break;  // a size of 2^60 must not be walked through
       for (size_t group = 0; group < placement_.cache_schema.groups.size() && !stopped_; ++group) {
         size_t end = begin;
         while (end < claims.size() && claims[end].dp == dp && claims[end].group == group) ++end;
@@ -109,7 +109,7 @@ class CoverageCheck {
     work_ += steps;
     if (work_ > work_max_ && !stopped_) {
       stopped_ = true;
-      faults_.add(Rule::kWorkLimit, "", fmt::format("coverage needs more than the limit of {} steps", work_max_));
+      diagnostics_.add(Rule::kWorkLimit, "", fmt::format("coverage needs more than the limit of {} steps", work_max_));
     }
     return !stopped_;
   }
@@ -159,19 +159,19 @@ class CoverageCheck {
       begin = end;
     }
     const Range tokens = component_->is_state() ? Range(0, 1) : placement_.tokens;
-    const auto [fault, range_count] = check_token_cover(distinct, tokens, kTokenRangesMax);
-    if (!spend(range_count * kStepsPerTokenRange) || !fault) return;
-    if (fault->kind == TokenCoverFault::Kind::kTooMuchWork) {
+    const auto [diagnostic, range_count] = check_token_cover(distinct, tokens, kTokenRangesMax);
+    if (!spend(range_count * kStepsPerTokenRange) || !diagnostic) return;
+    if (diagnostic->kind == TokenCoverDiagnostic::Kind::kTooMuchWork) {
       note(Rule::kWorkLimit, layers, heads,
            fmt::format("comparing token ownerships needs more than {} intervals", kTokenRangesMax));
       stopped_ = true;
-    } else if (fault->kind == TokenCoverFault::Kind::kGap) {
-      note(Rule::kCoverageGap, layers, heads, fmt::format("tokens {}: no owner", range_text(fault->tokens)));
+    } else if (diagnostic->kind == TokenCoverDiagnostic::Kind::kGap) {
+      note(Rule::kCoverageGap, layers, heads, fmt::format("tokens {}: no owner", range_text(diagnostic->tokens)));
     } else {
       note(Rule::kCoverageOverlap, layers, heads,
-           fmt::format("tokens {} belong to '{}' and to '{}', who are not declared replicas", range_text(fault->tokens),
-                       first_owner[fault->first]->part->participant.text(),
-                       first_owner[fault->second]->part->participant.text()));
+           fmt::format("tokens {} belong to '{}' and to '{}', who are not declared replicas",
+                       range_text(diagnostic->tokens), first_owner[diagnostic->first]->part->participant.text(),
+                       first_owner[diagnostic->second]->part->participant.text()));
     }
   }
 
@@ -212,7 +212,7 @@ class CoverageCheck {
     return text;
   }
 
-  // Collects what is wrong for a component, so that one fault over many layers is one line.
+  // Collects what is wrong for a component, so that one diagnostic over many layers is one line.
   void note(Rule rule, Range layers, Range heads, std::string message) {
     if (notes_.size() >= kNotesMax) stopped_ = true;  // the placement is refused as it is
     notes_[std::tuple(heads, rule, std::move(message))].push_back(layers);
@@ -221,16 +221,16 @@ class CoverageCheck {
   void report(uint64_t dp) {
     for (auto& [what, layers] : notes_) {
       const auto& [heads, rule, message] = what;
-      faults_.add(rule, fmt::format("dp {}", dp),
-                  fmt::format("layers {} component {} heads {}: {}", set_text(IntervalSet::from_ranges(layers)),
-                              component_->name.text(), range_text(heads), message));
+      diagnostics_.add(rule, fmt::format("dp {}", dp),
+                       fmt::format("layers {} component {} heads {}: {}", set_text(IntervalSet::from_ranges(layers)),
+                                   component_->name.text(), range_text(heads), message));
     }
     notes_.clear();
   }
 
   const PlacementManifest& placement_;
   const uint64_t work_max_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   const Component* component_ = nullptr;
   std::map<std::tuple<Range, Rule, std::string>, std::vector<Range>> notes_;
   uint64_t work_ = 0;
@@ -239,8 +239,8 @@ class CoverageCheck {
 
 }  // namespace
 
-uint64_t check_placement_coverage(const PlacementManifest& placement, uint64_t work_max, Faults& faults) {
-  return CoverageCheck(placement, work_max, faults).run();
+uint64_t check_placement_coverage(const PlacementManifest& placement, uint64_t work_max, Diagnostics& diagnostics) {
+  return CoverageCheck(placement, work_max, diagnostics).run();
 }
 
 }  // namespace crossdock

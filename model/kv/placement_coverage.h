@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/placement.h"
 
 namespace crossdock {
@@ -14,9 +14,9 @@ inline constexpr uint64_t kPlacementWorkMax = uint64_t{1} << 26;
 // becomes a claim.
 inline constexpr uint64_t kPlacementPiecesMax = uint64_t{1} << 23;
 
-// Adds a fault with its coordinates for each gap, overlap and wrong replica set. The other rules of the placement must
-// hold. Returns the work done in steps (one for each active claim of each slab), at most about `work_max`: past it the
-// fault is "work-limit". A placement whose stages do not interleave needs O(n) steps after sorting.
-uint64_t check_placement_coverage(const PlacementManifest& placement, uint64_t work_max, Faults& faults);
+// Adds a diagnostic with its coordinates for each gap, overlap and wrong replica set. The other rules of the placement
+// must hold. Returns the work done in steps (one for each active claim of each slab), at most about `work_max`: past it
+// the diagnostic is "work-limit". A placement whose stages do not interleave needs O(n) steps after sorting.
+uint64_t check_placement_coverage(const PlacementManifest& placement, uint64_t work_max, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -18,33 +18,34 @@ namespace {
 
 class PlacementCheck {
  public:
-  PlacementCheck(const PlacementManifest& placement, Faults& faults)
-      : placement_(placement), index_(placement.cache_schema), faults_(faults) {}
+  PlacementCheck(const PlacementManifest& placement, Diagnostics& diagnostics)
+      : placement_(placement), index_(placement.cache_schema), diagnostics_(diagnostics) {}
 
   void run() {
-    check_name(placement_.name, "", "the placement's name", faults_);
-    check_name(placement_.resource.text(), "", "resource", faults_);
-    check_name(placement_.revision.text(), "", "revision", faults_);
-    if (placement_.tokens.empty()) faults_.add(Rule::kTokenBounds, "", "the placement's tokens are empty");
+    check_name(placement_.name, "", "the placement's name", diagnostics_);
+    check_name(placement_.resource.text(), "", "resource", diagnostics_);
+    check_name(placement_.revision.text(), "", "revision", diagnostics_);
+    if (placement_.tokens.empty()) diagnostics_.add(Rule::kTokenBounds, "", "the placement's tokens are empty");
     if (placement_.paging) {
-      check_name(placement_.paging->axis_order, "paging", "axis_order", faults_);
-      if (placement_.paging->page_tokens == 0) faults_.add(Rule::kFieldMinimum, "paging", "page_tokens 0 is below 1");
+      check_name(placement_.paging->axis_order, "paging", "axis_order", diagnostics_);
+      if (placement_.paging->page_tokens == 0)
+        diagnostics_.add(Rule::kFieldMinimum, "paging", "page_tokens 0 is below 1");
     }
-    check_cache_schema(placement_.cache_schema, "cache schema", faults_);
-    check_topology(placement_.topology, "topology", faults_);
+    check_cache_schema(placement_.cache_schema, "cache schema", diagnostics_);
+    check_topology(placement_.topology, "topology", diagnostics_);
     check_parts();
-    if (!faults_.empty()) return;  // the rules below count on these
+    if (!diagnostics_.empty()) return;  // the rules below count on these
     for (const Part& part : placement_.parts) {
       check_part(part);
       if (piece_count_ > kPlacementPiecesMax) {
-        faults_.add(Rule::kWorkLimit, "",
-                    fmt::format("the parts own more than {} pieces of layer groups and their token intervals",
-                                kPlacementPiecesMax));
+        diagnostics_.add(Rule::kWorkLimit, "",
+                         fmt::format("the parts own more than {} pieces of layer groups and their token intervals",
+                                     kPlacementPiecesMax));
         return;
       }
     }
-    if (!faults_.empty()) return;
-    check_placement_coverage(placement_, kPlacementWorkMax, faults_);
+    if (!diagnostics_.empty()) return;
+    check_placement_coverage(placement_, kPlacementWorkMax, diagnostics_);
   }
 
  private:
@@ -57,27 +58,27 @@ class PlacementCheck {
     for (size_t i = 0; i < placement_.parts.size(); ++i) {
       const ParticipantId& id = placement_.parts[i].participant;
       if (i > 0 && placement_.parts[i - 1].participant == id) {
-        faults_.add(Rule::kPartRepeated, place_of(id), "the participant has two parts");
+        diagnostics_.add(Rule::kPartRepeated, place_of(id), "the participant has two parts");
         continue;
       }
       for (; p < participants.size() && participants[p].id < id; ++p) part_missing(participants[p].id);
       if (p < participants.size() && participants[p].id == id)
         ++p;
       else
-        faults_.add(Rule::kPartUnknown, place_of(id), "the topology has no such participant");
+        diagnostics_.add(Rule::kPartUnknown, place_of(id), "the topology has no such participant");
     }
     for (; p < participants.size(); ++p) part_missing(participants[p].id);
   }
 
   void part_missing(const ParticipantId& id) {
-    faults_.add(Rule::kPartMissing, "", fmt::format("participant '{}' has no part", id.text()));
+    diagnostics_.add(Rule::kPartMissing, "", fmt::format("participant '{}' has no part", id.text()));
   }
 
   void check_part(const Part& part) {
     for (const Ownership& ownership : part.owns) {
-      const uint64_t faults_before = faults_.total();
+      const uint64_t diagnostics_before = diagnostics_.total();
       check_ownership_alone(ownership, part);
-      if (faults_.total() != faults_before) continue;
+      if (diagnostics_.total() != diagnostics_before) continue;
       const auto* intervals = std::get_if<TokenIntervals>(&ownership.tokens);
       const uint64_t boundaries = intervals == nullptr ? 1 : intervals->tokens.ranges().size();
       index_.for_each_piece(ownership.layers, [&](Range layers, size_t group) {
@@ -91,7 +92,7 @@ class PlacementCheck {
 
   void check_ownership_alone(const Ownership& ownership, const Part& part) {
     const auto refuse = [&](Rule rule, std::string message) {
-      faults_.add(rule, place_of(part.participant), std::move(message));
+      diagnostics_.add(rule, place_of(part.participant), std::move(message));
     };
     if (ownership.layers.empty()) refuse(Rule::kOwnershipEmpty, "an ownership has no layers");
     if (ownership.components.empty()) refuse(Rule::kOwnershipEmpty, "an ownership has no components");
@@ -123,23 +124,24 @@ class PlacementCheck {
   void check_piece(const Ownership& ownership, const Part& part, Range layers, size_t group_index) {
     const std::string layers_text = set_text({layers});
     if (group_index == LayerIndex::kNoGroup) {
-      faults_.add(Rule::kLayerUnknown, place_of(part.participant),
-                  fmt::format("layers {} are not in the cache schema (layers {})", layers_text, schema_layers_text_));
+      diagnostics_.add(
+          Rule::kLayerUnknown, place_of(part.participant),
+          fmt::format("layers {} are not in the cache schema (layers {})", layers_text, schema_layers_text_));
       return;
     }
     const LayerGroup& group = placement_.cache_schema.groups[group_index];
     for (const ComponentName& name : ownership.components) {
       const Component* component = group.find(name);
       if (component == nullptr) {
-        faults_.add(Rule::kComponentUnknown, place_of(part.participant),
-                    fmt::format("layers {} have no component '{}'", layers_text, name.text()));
+        diagnostics_.add(Rule::kComponentUnknown, place_of(part.participant),
+                         fmt::format("layers {} have no component '{}'", layers_text, name.text()));
         continue;
       }
       const Range hull = ownership.heads.hull();
       if (hull.end() > component->head_count)
-        faults_.add(Rule::kHeadBounds, place_of(part.participant),
-                    fmt::format("heads {} end past head count {} (component {}, layers {})", range_text(hull),
-                                component->head_count, name.text(), layers_text));
+        diagnostics_.add(Rule::kHeadBounds, place_of(part.participant),
+                         fmt::format("heads {} end past head count {} (component {}, layers {})", range_text(hull),
+                                     component->head_count, name.text(), layers_text));
       check_rows(ownership.tokens, *component, part, layers_text);
     }
   }
@@ -149,18 +151,18 @@ class PlacementCheck {
                   const std::string& layers_text) {
     if (component.is_state()) {
       if (!std::holds_alternative<AllTokens>(tokens))
-        faults_.add(Rule::kStateTokens, place_of(part.participant),
-                    fmt::format("component {} (layers {}) is a state and has no tokens to share out",
-                                component.name.text(), layers_text));
+        diagnostics_.add(Rule::kStateTokens, place_of(part.participant),
+                         fmt::format("component {} (layers {}) is a state and has no tokens to share out",
+                                     component.name.text(), layers_text));
       return;
     }
     const uint64_t unit = *component.tokens_per_row;
     if (unit == 1) return;
     const auto check_boundary = [&](uint64_t boundary) {
       if (boundary % unit != 0 && boundary != placement_.tokens.end())
-        faults_.add(Rule::kTokenAlignment, place_of(part.participant),
-                    fmt::format("token {} cuts a row of {} tokens (component {}, layers {})", boundary, unit,
-                                component.name.text(), layers_text));
+        diagnostics_.add(Rule::kTokenAlignment, place_of(part.participant),
+                         fmt::format("token {} cuts a row of {} tokens (component {}, layers {})", boundary, unit,
+                                     component.name.text(), layers_text));
     };
     check_boundary(placement_.tokens.begin());
     if (const auto* cyclic = std::get_if<CyclicTokens>(&tokens)) check_boundary(cyclic->block_tokens);
@@ -173,7 +175,7 @@ class PlacementCheck {
 
   const PlacementManifest& placement_;
   const LayerIndex index_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   const std::string schema_layers_text_ = set_text(placement_.cache_schema.layers());
   uint64_t piece_count_ = 0;
 };
@@ -236,11 +238,11 @@ void canonicalize(PlacementManifest& placement) {
                    [](const Part& a, const Part& b) { return a.participant < b.participant; });
 }
 
-void validate(const PlacementManifest& placement, Faults& faults) {
-  faults.set_document(fmt::format("placement '{}'", placement.name));
-  Faults own(faults.document());
+void validate(const PlacementManifest& placement, Diagnostics& diagnostics) {
+  diagnostics.set_document(fmt::format("placement '{}'", placement.name));
+  Diagnostics own(diagnostics.document());
   PlacementCheck(placement, own).run();
-  faults.take(own);
+  diagnostics.take(own);
 }
 
 }  // namespace crossdock

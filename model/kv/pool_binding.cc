@@ -91,10 +91,15 @@ std::string place_of(const Piece& piece) {
 
 class PoolBuilder {
  public:
-  PoolBuilder(const PlacementManifest& placement, const PoolRequest& request, RuntimeBinding& binding, Faults& faults)
-      : placement_(placement), index_(placement.cache_schema), request_(request), binding_(binding), faults_(faults) {}
+  PoolBuilder(const PlacementManifest& placement, const PoolRequest& request, RuntimeBinding& binding,
+              Diagnostics& diagnostics)
+      : placement_(placement),
+        index_(placement.cache_schema),
+        request_(request),
+        binding_(binding),
+        diagnostics_(diagnostics) {}
 
-  // False, with a fault, when there is no such binding.
+  // False, with a diagnostic, when there is no such binding.
   bool run(const Part& part) {
     for (const Ownership& ownership : part.owns)
       if (!take(ownership)) return false;
@@ -106,7 +111,7 @@ class PoolBuilder {
 
  private:
   bool refuse(Rule rule, std::string place, std::string message) {
-    faults_.add(rule, std::move(place), std::move(message));
+    diagnostics_.add(rule, std::move(place), std::move(message));
     return false;
   }
 
@@ -155,7 +160,7 @@ class PoolBuilder {
     return true;
   }
 
-  // Null, with a fault, when there are too many intervals.
+  // Null, with a diagnostic, when there are too many intervals.
   const PagedTokens* paged(Range live, const TokenOwnership& ownership) {
     const auto [known, is_new] = paged_.try_emplace({live, ownership});
     if (!is_new) return &known->second;
@@ -307,7 +312,7 @@ class PoolBuilder {
   const LayerIndex index_;
   const PoolRequest& request_;
   RuntimeBinding& binding_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::map<std::pair<Range, TokenOwnership>, PagedTokens> paged_;         // by live interval and ownership
   std::map<std::pair<ComponentName, size_t>, std::vector<Piece>> pools_;  // by component and group
   std::vector<uint64_t> slot_counts_;                                     // of each page table
@@ -322,7 +327,7 @@ std::optional<Valid<RuntimeBinding>> pool_binding(const Valid<PlacementManifest>
                                                   const Sha256Digest& placement_digest,
                                                   const ParticipantId& participant, Range tokens,
                                                   const Sha256Digest& snapshot_digest, const PoolRequest& request,
-                                                  Faults& faults) {
+                                                  Diagnostics& diagnostics) {
   RuntimeBinding binding;
   binding.operation = request.operation;
   binding.resource = placement->resource;
@@ -333,20 +338,20 @@ std::optional<Valid<RuntimeBinding>> pool_binding(const Valid<PlacementManifest>
   binding.snapshot_digest = snapshot_digest;
   binding.tokens = tokens;
   binding.devices = {Device{DeviceId("device"), request.device_kind, Range::kUnbounded}};
-  faults.set_document(binding_label(binding));
-  const uint64_t faults_before = faults.total();
+  diagnostics.set_document(binding_label(binding));
+  const uint64_t diagnostics_before = diagnostics.total();
   const Part* part = placement->find_part(participant);
   if (part == nullptr)
-    faults.add(Rule::kBindingIdentity, "",
-               fmt::format("placement '{}' has no participant '{}'", placement->name, participant.text()));
+    diagnostics.add(Rule::kBindingIdentity, "",
+                    fmt::format("placement '{}' has no participant '{}'", placement->name, participant.text()));
   if (!placement->tokens.contains(tokens))
-    faults.add(Rule::kTokenBounds, "",
-               fmt::format("tokens {} lie outside the placement's tokens {}", range_text(tokens),
-                           range_text(placement->tokens)));
-  if (request.page_tokens == 0) faults.add(Rule::kFieldMinimum, "", "page_tokens 0 is below 1");
-  if (faults.total() != faults_before || !PoolBuilder(*placement, request, binding, faults).run(*part))
+    diagnostics.add(Rule::kTokenBounds, "",
+                    fmt::format("tokens {} lie outside the placement's tokens {}", range_text(tokens),
+                                range_text(placement->tokens)));
+  if (request.page_tokens == 0) diagnostics.add(Rule::kFieldMinimum, "", "page_tokens 0 is below 1");
+  if (diagnostics.total() != diagnostics_before || !PoolBuilder(*placement, request, binding, diagnostics).run(*part))
     return std::nullopt;
-  return Valid<RuntimeBinding>::make(std::move(binding), faults);
+  return Valid<RuntimeBinding>::make(std::move(binding), diagnostics);
 }
 
 }  // namespace crossdock

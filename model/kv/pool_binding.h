@@ -7,7 +7,7 @@
 
 #include "base/range.h"
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 #include "model/kv/binding.h"
 #include "model/kv/placement.h"
@@ -47,13 +47,13 @@ inline constexpr uint64_t kPoolSlotsMax = uint64_t{1} << 24;  // of one pool, sp
 // lie at multiples of page_tokens, counted from token 0 on, with a cycle in its tokens only. A table begins at such a
 // boundary; with a cycle, at the begin of a cycle where one lies between the boundary and the first live token.
 //
-// Faults: binding-identity (no such participant), token-bounds, field-minimum, token-alignment (a page cuts a row of a
-// component), size-overflow, work-limit (more views or slots than above, or pages of all views together than the 2^22
-// of check_binding); and those of the binding itself.
+// Diagnostics: binding-identity (no such participant), token-bounds, field-minimum, token-alignment (a page cuts a row
+// of a component), size-overflow, work-limit (more views or slots than above, or pages of all views together than the
+// 2^22 of check_binding); and those of the binding itself.
 std::optional<Valid<RuntimeBinding>> pool_binding(const Valid<PlacementManifest>& placement,
                                                   const Sha256Digest& placement_digest,
                                                   const ParticipantId& participant, Range tokens,
                                                   const Sha256Digest& snapshot_digest, const PoolRequest& request,
-                                                  Faults& faults);
+                                                  Diagnostics& diagnostics);
 
 }  // namespace crossdock

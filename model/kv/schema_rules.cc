@@ -14,12 +14,12 @@ std::string join(const std::string& place, const std::string& inner) {
   return place.empty() ? inner : fmt::format("{} {}", place, inner);
 }
 
-void check_component(const Component& component, const std::string& place, Faults& faults) {
-  check_name(component.name.text(), place, "the component's name", faults);
-  check_name(component.dtype, place, "dtype", faults);
-  check_name(component.encoding, place, "encoding", faults);
+void check_component(const Component& component, const std::string& place, Diagnostics& diagnostics) {
+  check_name(component.name.text(), place, "the component's name", diagnostics);
+  check_name(component.dtype, place, "dtype", diagnostics);
+  check_name(component.encoding, place, "encoding", diagnostics);
   const auto at_least_one = [&](uint64_t value, std::string_view field) {
-    if (value == 0) faults.add(Rule::kFieldMinimum, place, fmt::format("{} 0 is below 1", field));
+    if (value == 0) diagnostics.add(Rule::kFieldMinimum, place, fmt::format("{} 0 is below 1", field));
   };
   at_least_one(component.item_bytes, "item_bytes");
   at_least_one(component.head_count, "head_count");
@@ -27,26 +27,26 @@ void check_component(const Component& component, const std::string& place, Fault
   if (component.tokens_per_row) at_least_one(*component.tokens_per_row, "tokens_per_row");
   const std::optional<uint64_t> known = known_item_bytes(component.dtype);
   if (known && *known != component.item_bytes)
-    faults.add(
+    diagnostics.add(
         Rule::kItemBytes, place,
         fmt::format("item_bytes {} differs from the {} of dtype {}", component.item_bytes, *known, component.dtype));
   if (!(Checked(component.head_count) * component.head_dim * component.item_bytes).value())
-    faults.add(Rule::kSizeOverflow, place,
-               fmt::format("{} heads x {} x {} bytes do not fit in 64 bits", component.head_count, component.head_dim,
-                           component.item_bytes));
+    diagnostics.add(Rule::kSizeOverflow, place,
+                    fmt::format("{} heads x {} x {} bytes do not fit in 64 bits", component.head_count,
+                                component.head_dim, component.item_bytes));
 }
 
-void check_group(const LayerGroup& group, const std::string& place, Faults& faults) {
-  if (group.layers.empty()) faults.add(Rule::kGroupEmpty, place, "the group has no layers");
-  if (group.components.empty()) faults.add(Rule::kGroupEmpty, place, "the group has no components");
+void check_group(const LayerGroup& group, const std::string& place, Diagnostics& diagnostics) {
+  if (group.layers.empty()) diagnostics.add(Rule::kGroupEmpty, place, "the group has no layers");
+  if (group.components.empty()) diagnostics.add(Rule::kGroupEmpty, place, "the group has no components");
   if (group.window_tokens && *group.window_tokens == 0)
-    faults.add(Rule::kFieldMinimum, place, "window_tokens 0 is below 1");
+    diagnostics.add(Rule::kFieldMinimum, place, "window_tokens 0 is below 1");
   const Component* previous = nullptr;
   for (const Component& component : group.components) {
-    check_component(component, fmt::format("{} component '{}'", place, component.name.text()), faults);
+    check_component(component, fmt::format("{} component '{}'", place, component.name.text()), diagnostics);
     if (previous != nullptr && previous->name == component.name)
-      faults.add(Rule::kComponentRepeated, place,
-                 fmt::format("component '{}' stands there twice", component.name.text()));
+      diagnostics.add(Rule::kComponentRepeated, place,
+                      fmt::format("component '{}' stands there twice", component.name.text()));
     previous = &component;
   }
 }
@@ -61,26 +61,26 @@ void canonicalize(CacheSchema& schema) {
                    [](const LayerGroup& a, const LayerGroup& b) { return a.layers < b.layers; });
 }
 
-void validate(const CacheSchema& schema, Faults& faults) {
-  faults.set_document("cache schema");
-  check_cache_schema(schema, "", faults);
+void validate(const CacheSchema& schema, Diagnostics& diagnostics) {
+  diagnostics.set_document("cache schema");
+  check_cache_schema(schema, "", diagnostics);
 }
 
-void check_cache_schema(const CacheSchema& schema, const std::string& place, Faults& faults) {
-  if (schema.groups.empty()) faults.add(Rule::kSchemaEmpty, place, "there is no layer group");
+void check_cache_schema(const CacheSchema& schema, const std::string& place, Diagnostics& diagnostics) {
+  if (schema.groups.empty()) diagnostics.add(Rule::kSchemaEmpty, place, "there is no layer group");
   std::vector<Range> ranges;
   for (size_t i = 0; i < schema.groups.size(); ++i) {
     const LayerGroup& group = schema.groups[i];
-    check_group(group, join(place, fmt::format("group {} (layers {})", i, set_text(group.layers))), faults);
+    check_group(group, join(place, fmt::format("group {} (layers {})", i, set_text(group.layers))), diagnostics);
     ranges.insert(ranges.end(), group.layers.ranges().begin(), group.layers.ranges().end());
   }
   std::sort(ranges.begin(), ranges.end());
   uint64_t end = 0;  // of all ranges before
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (i > 0 && ranges[i].begin() < end)
-      faults.add(Rule::kLayerRepeated, place,
-                 fmt::format("layers {} are in two groups",
-                             set_text({Range(ranges[i].begin(), std::min(end, ranges[i].end()))})));
+      diagnostics.add(Rule::kLayerRepeated, place,
+                      fmt::format("layers {} are in two groups",
+                                  set_text({Range(ranges[i].begin(), std::min(end, ranges[i].end()))})));
     end = std::max(end, ranges[i].end());
   }
 }
@@ -90,29 +90,29 @@ void canonicalize(Topology& topology) {
                    [](const Participant& a, const Participant& b) { return a.id < b.id; });
 }
 
-void validate(const Topology& topology, Faults& faults) {
-  faults.set_document("topology");
-  check_topology(topology, "", faults);
+void validate(const Topology& topology, Diagnostics& diagnostics) {
+  diagnostics.set_document("topology");
+  check_topology(topology, "", diagnostics);
 }
 
-void check_topology(const Topology& topology, const std::string& place, Faults& faults) {
+void check_topology(const Topology& topology, const std::string& place, Diagnostics& diagnostics) {
   for (const ParallelAxis& axis : kParallelAxes)
     if (topology.sizes.*axis.member == 0)
-      faults.add(Rule::kFieldMinimum, place, fmt::format("{} size 0 is below 1", axis.name));
-  if (topology.participants.empty()) faults.add(Rule::kTopologyEmpty, place, "there are no participants");
+      diagnostics.add(Rule::kFieldMinimum, place, fmt::format("{} size 0 is below 1", axis.name));
+  if (topology.participants.empty()) diagnostics.add(Rule::kTopologyEmpty, place, "there are no participants");
 
   std::vector<const Participant*> by_rank;
   const Participant* previous = nullptr;
   for (const Participant& participant : topology.participants) {
     const std::string where = join(place, fmt::format("participant '{}'", participant.id.text()));
-    check_name(participant.id.text(), where, "the participant's id", faults);
+    check_name(participant.id.text(), where, "the participant's id", diagnostics);
     if (previous != nullptr && previous->id == participant.id)
-      faults.add(Rule::kParticipantRepeated, where, "the participant stands there twice");
+      diagnostics.add(Rule::kParticipantRepeated, where, "the participant stands there twice");
     for (const ParallelAxis& axis : kParallelAxes)
       if (participant.rank.*axis.member >= topology.sizes.*axis.member)
-        faults.add(Rule::kRankBounds, where,
-                   fmt::format("{} rank {} is not below the {} size {}", axis.name, participant.rank.*axis.member,
-                               axis.name, topology.sizes.*axis.member));
+        diagnostics.add(Rule::kRankBounds, where,
+                        fmt::format("{} rank {} is not below the {} size {}", axis.name, participant.rank.*axis.member,
+                                    axis.name, topology.sizes.*axis.member));
     previous = &participant;
     by_rank.push_back(&participant);
   }
@@ -121,9 +121,9 @@ void check_topology(const Topology& topology, const std::string& place, Faults& 
   for (size_t i = 1; i < by_rank.size(); ++i) {
     const ParallelAxes& rank = by_rank[i]->rank;
     if (rank == by_rank[i - 1]->rank)
-      faults.add(Rule::kRankRepeated, join(place, fmt::format("participant '{}'", by_rank[i]->id.text())),
-                 fmt::format("rank dp {} pp {} tp {} cp {} ep {} is also that of '{}'", rank.dp, rank.pp, rank.tp,
-                             rank.cp, rank.ep, by_rank[i - 1]->id.text()));
+      diagnostics.add(Rule::kRankRepeated, join(place, fmt::format("participant '{}'", by_rank[i]->id.text())),
+                      fmt::format("rank dp {} pp {} tp {} cp {} ep {} is also that of '{}'", rank.dp, rank.pp, rank.tp,
+                                  rank.cp, rank.ep, by_rank[i - 1]->id.text()));
   }
 }
 

@@ -6,15 +6,15 @@
 #include <type_traits>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/cache_schema.h"
 #include "model/topology.h"
 
 namespace crossdock {
 
 // `place` is where the schema or topology stands; empty when it is the document.
-void check_cache_schema(const CacheSchema& schema, const std::string& place, Faults& faults);
-void check_topology(const Topology& topology, const std::string& place, Faults& faults);
+void check_cache_schema(const CacheSchema& schema, const std::string& place, Diagnostics& diagnostics);
+void check_topology(const Topology& topology, const std::string& place, Diagnostics& diagnostics);
 
 // Finds the groups of a layer set without looking at every layer.
 class LayerIndex {

@@ -8,7 +8,7 @@
 
 #include "base/range.h"
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 
 namespace crossdock {
@@ -39,6 +39,6 @@ struct SnapshotDescriptor {
 
 // See model/valid.h.
 void canonicalize(SnapshotDescriptor& snapshot);
-void validate(const SnapshotDescriptor& snapshot, Faults& faults);
+void validate(const SnapshotDescriptor& snapshot, Diagnostics& diagnostics);
 
 }  // namespace crossdock

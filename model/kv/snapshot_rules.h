@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/snapshot.h"
 
 namespace crossdock {
 
 // `place` is where the snapshot stands; empty when it is the document.
-void check_snapshot(const SnapshotDescriptor& snapshot, const std::string& place, Faults& faults);
+void check_snapshot(const SnapshotDescriptor& snapshot, const std::string& place, Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/interval_set.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/snapshot.h"
@@ -73,8 +73,8 @@ struct StoreManifest {
 
 // See model/valid.h.
 void canonicalize(StoreLayout& layout);
-void validate(const StoreLayout& layout, Faults& faults);
+void validate(const StoreLayout& layout, Diagnostics& diagnostics);
 void canonicalize(StoreManifest& manifest);
-void validate(const StoreManifest& manifest, Faults& faults);
+void validate(const StoreManifest& manifest, Diagnostics& diagnostics);
 
 }  // namespace crossdock

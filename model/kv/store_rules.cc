@@ -24,12 +24,12 @@ constexpr uint64_t kBoxesMax = uint64_t{1} << 20;
 // component.
 class LayoutCoverage {
  public:
-  LayoutCoverage(const StoreLayout& layout, Faults& faults)
-      : layout_(layout), index_(layout.cache_schema), faults_(faults) {}
+  LayoutCoverage(const StoreLayout& layout, Diagnostics& diagnostics)
+      : layout_(layout), index_(layout.cache_schema), diagnostics_(diagnostics) {}
 
   void run() {
     for (const StorePart& part : layout_.parts) check_part(part);
-    if (!faults_.empty()) return;
+    if (!diagnostics_.empty()) return;
     for (size_t group = 0; group < layout_.cache_schema.groups.size(); ++group)
       for (const Component& component : layout_.cache_schema.groups[group].components)
         if (!check_component(group, component)) return;
@@ -39,15 +39,15 @@ class LayoutCoverage {
   void check_part(const StorePart& part) {
     const std::string place = fmt::format("part '{}'", part.key.text());
     if (part.layers.empty() || part.components.empty() || part.heads.empty())
-      faults_.add(Rule::kOwnershipEmpty, place, "a part needs layers, components and heads");
+      diagnostics_.add(Rule::kOwnershipEmpty, place, "a part needs layers, components and heads");
     for (size_t i = 1; i < part.components.size(); ++i)
       if (part.components[i] == part.components[i - 1])
-        faults_.add(Rule::kComponentRepeated, place,
-                    fmt::format("component '{}' stands there twice", part.components[i].text()));
+        diagnostics_.add(Rule::kComponentRepeated, place,
+                         fmt::format("component '{}' stands there twice", part.components[i].text()));
     index_.for_each_piece(part.layers, [&](Range layers, size_t group) {
       if (group == LayerIndex::kNoGroup)
-        faults_.add(Rule::kLayerUnknown, place,
-                    fmt::format("layers {} are not in the cache schema", set_text({layers})));
+        diagnostics_.add(Rule::kLayerUnknown, place,
+                         fmt::format("layers {} are not in the cache schema", set_text({layers})));
       else
         for (const ComponentName& name : part.components) check_piece(part, place, layers, group, name);
       return box_count_ <= kBoxesMax;
@@ -58,14 +58,15 @@ class LayoutCoverage {
                    const ComponentName& name) {
     const Component* component = layout_.cache_schema.groups[group].find(name);
     if (component == nullptr) {
-      faults_.add(Rule::kComponentUnknown, place,
-                  fmt::format("layers {} have no component '{}'", set_text({layers}), name.text()));
+      diagnostics_.add(Rule::kComponentUnknown, place,
+                       fmt::format("layers {} have no component '{}'", set_text({layers}), name.text()));
       return;
     }
     if (part.heads.hull().end() > component->head_count) {
-      faults_.add(Rule::kHeadBounds, place,
-                  fmt::format("heads {} end past head count {} (component {}, layers {})",
-                              range_text(part.heads.hull()), component->head_count, name.text(), set_text({layers})));
+      diagnostics_.add(
+          Rule::kHeadBounds, place,
+          fmt::format("heads {} end past head count {} (component {}, layers {})", range_text(part.heads.hull()),
+                      component->head_count, name.text(), set_text({layers})));
       return;
     }
     Given& given = given_[{group, name}];
@@ -84,18 +85,20 @@ class LayoutCoverage {
     const Given& given = given_[{group, component.name}];
     const BoxCover cover = check_box_cover(required, given.boxes, limits_);
     limits_.work_max -= std::min(limits_.work_max, cover.work);
-    for (const BoxCoverFault& fault : cover.faults) {
-      const std::string box = fmt::format("layers {} component {} heads {}", set_text({fault.box.axis(0)}),
-                                          component.name.text(), range_text(fault.box.axis(1)));
-      if (fault.kind == BoxCoverFault::Kind::kGap)
-        faults_.add(Rule::kCoverageGap, "", fmt::format("{}: in no part", box));
+    for (const BoxCoverDiagnostic& diagnostic : cover.diagnostics) {
+      const std::string box = fmt::format("layers {} component {} heads {}", set_text({diagnostic.box.axis(0)}),
+                                          component.name.text(), range_text(diagnostic.box.axis(1)));
+      if (diagnostic.kind == BoxCoverDiagnostic::Kind::kGap)
+        diagnostics_.add(Rule::kCoverageGap, "", fmt::format("{}: in no part", box));
       else
-        faults_.add(Rule::kCoverageOverlap, fmt::format("part '{}'", given.part_of[fault.given[1]]->key.text()),
-                    fmt::format("{}: also in part '{}'", box, given.part_of[fault.given[0]]->key.text()));
+        diagnostics_.add(Rule::kCoverageOverlap,
+                         fmt::format("part '{}'", given.part_of[diagnostic.given[1]]->key.text()),
+                         fmt::format("{}: also in part '{}'", box, given.part_of[diagnostic.given[0]]->key.text()));
     }
     const bool stopped = box_count_ > kBoxesMax || !cover.complete;
-    if (stopped && cover.faults.empty())
-      faults_.add(Rule::kWorkLimit, "", fmt::format("coverage takes more than {} boxes or their steps", kBoxesMax));
+    if (stopped && cover.diagnostics.empty())
+      diagnostics_.add(Rule::kWorkLimit, "",
+                       fmt::format("coverage takes more than {} boxes or their steps", kBoxesMax));
     return !stopped;
   }
 
@@ -106,24 +109,24 @@ class LayoutCoverage {
 
   const StoreLayout& layout_;
   const LayerIndex index_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::map<std::pair<size_t, ComponentName>, Given> given_;  // by layer group and component
   uint64_t box_count_ = 0;
   BoxCoverLimits limits_;
 };
 
-void check_object(const StoredObject& object, Faults& faults) {
+void check_object(const StoredObject& object, Diagnostics& diagnostics) {
   const std::string place = fmt::format("object '{}'", object.id.text());
-  check_name(object.id.text(), place, "the object's id", faults);
+  check_name(object.id.text(), place, "the object's id", diagnostics);
   if (object.chunk_bytes == 0) {
-    faults.add(Rule::kFieldMinimum, place, "chunk_bytes 0 is below 1");
+    diagnostics.add(Rule::kFieldMinimum, place, "chunk_bytes 0 is below 1");
     return;
   }
   const uint64_t chunk_count = div_round_up(object.bytes, object.chunk_bytes);
   if (object.chunk_crc32c.size() != chunk_count)
-    faults.add(Rule::kObjectChunks, place,
-               fmt::format("{} bytes in chunks of {} need {} checksums, not {}", object.bytes, object.chunk_bytes,
-                           chunk_count, object.chunk_crc32c.size()));
+    diagnostics.add(Rule::kObjectChunks, place,
+                    fmt::format("{} bytes in chunks of {} need {} checksums, not {}", object.bytes, object.chunk_bytes,
+                                chunk_count, object.chunk_crc32c.size()));
 }
 
 // Everything that the schema has: what a complete snapshot holds.
@@ -151,9 +154,9 @@ void canonicalize(StoreLayout& layout) {
                    [](const StorePart& a, const StorePart& b) { return a.key < b.key; });
 }
 
-void validate(const StoreLayout& layout, Faults& faults) {
-  faults.set_document(fmt::format("store layout '{}'", layout.name));
-  Faults own(faults.document());
+void validate(const StoreLayout& layout, Diagnostics& diagnostics) {
+  diagnostics.set_document(fmt::format("store layout '{}'", layout.name));
+  Diagnostics own(diagnostics.document());
   check_name(layout.name, "", "the layout's name", own);
   if (layout.page_tokens == 0) own.add(Rule::kFieldMinimum, "", "page_tokens 0 is below 1");
   check_cache_schema(layout.cache_schema, "cache schema", own);
@@ -171,7 +174,7 @@ void validate(const StoreLayout& layout, Faults& faults) {
                 fmt::format("pages of {} tokens cut a row of {} tokens (component {})", layout.page_tokens,
                             *component.tokens_per_row, component.name.text()));
   if (own.empty()) LayoutCoverage(layout, own).run();
-  faults.take(own);
+  diagnostics.take(own);
 }
 
 void canonicalize(StoreManifest& manifest) {
@@ -182,9 +185,9 @@ void canonicalize(StoreManifest& manifest) {
   canonicalize_views(manifest.page_tables, manifest.views);
 }
 
-void validate(const StoreManifest& manifest, Faults& faults) {
-  faults.set_document(fmt::format("store manifest of '{}'", manifest.snapshot.resource.text()));
-  Faults own(faults.document());
+void validate(const StoreManifest& manifest, Diagnostics& diagnostics) {
+  diagnostics.set_document(fmt::format("store manifest of '{}'", manifest.snapshot.resource.text()));
+  Diagnostics own(diagnostics.document());
   check_snapshot(manifest.snapshot, "snapshot", own);
   check_cache_schema(manifest.cache_schema, "cache schema", own);
   ViewDocument document{manifest.page_tables, manifest.views, {}, manifest.snapshot.tokens};
@@ -204,7 +207,7 @@ void validate(const StoreManifest& manifest, Faults& faults) {
                           manifest.snapshot.cache_schema_digest.hex(), schema_digest.hex()));
     check_views(document, manifest.cache_schema, all_of(manifest.cache_schema), Range::all(), own);
   }
-  faults.take(own);
+  diagnostics.take(own);
 }
 
 }  // namespace crossdock

@@ -14,23 +14,24 @@ struct Owned {
   size_t owner;
 };
 
-using Fault = TokenCoverFault;
+using Diagnostic = TokenCoverDiagnostic;
 
 // Sorted ranges against one whole interval.
-std::optional<Fault> check_partition(std::vector<Owned> owned, Range whole) {
+std::optional<Diagnostic> check_partition(std::vector<Owned> owned, Range whole) {
   std::sort(owned.begin(), owned.end(), [](const Owned& a, const Owned& b) { return a.range < b.range; });
   uint64_t covered_to = whole.begin();
   size_t last_owner = 0;
   for (const Owned& next : owned) {
     if (next.range.empty()) continue;
-    if (covered_to < next.range.begin()) return Fault{Fault::Kind::kGap, Range(covered_to, next.range.begin())};
+    if (covered_to < next.range.begin())
+      return Diagnostic{Diagnostic::Kind::kGap, Range(covered_to, next.range.begin())};
     if (next.range.begin() < covered_to)
-      return Fault{Fault::Kind::kOverlap, next.range.intersect(Range(next.range.begin(), covered_to)), last_owner,
-                   next.owner};
+      return Diagnostic{Diagnostic::Kind::kOverlap, next.range.intersect(Range(next.range.begin(), covered_to)),
+                        last_owner, next.owner};
     covered_to = next.range.end();
     last_owner = next.owner;
   }
-  if (covered_to < whole.end()) return Fault{Fault::Kind::kGap, Range(covered_to, whole.end())};
+  if (covered_to < whole.end()) return Diagnostic{Diagnostic::Kind::kGap, Range(covered_to, whole.end())};
   return std::nullopt;
 }
 
@@ -59,14 +60,14 @@ Range first_occurrence(const CyclicTokens& shape, Range blocks, Range tokens) {
 }
 
 // Ownerships of one shape.
-std::optional<Fault> check_blocks(std::span<const TokenOwnership* const> ownerships, Range tokens) {
+std::optional<Diagnostic> check_blocks(std::span<const TokenOwnership* const> ownerships, Range tokens) {
   std::vector<Owned> owned;
   for (size_t i = 0; i < ownerships.size(); ++i)
     for (const Range range : std::get<CyclicTokens>(*ownerships[i]).blocks.ranges()) owned.push_back(Owned{range, i});
   const auto& shape = std::get<CyclicTokens>(*ownerships.front());
-  std::optional<Fault> fault = check_partition(std::move(owned), Range(0, shape.cycle_blocks));
-  if (fault) fault->tokens = first_occurrence(shape, fault->tokens, tokens);
-  return fault;
+  std::optional<Diagnostic> diagnostic = check_partition(std::move(owned), Range(0, shape.cycle_blocks));
+  if (diagnostic) diagnostic->tokens = first_occurrence(shape, diagnostic->tokens, tokens);
+  return diagnostic;
 }
 
 // Where looking may stop: one common period after the last boundary that an interval states. Empty: past 2^64.
@@ -96,7 +97,7 @@ std::optional<uint64_t> horizon(std::span<const TokenOwnership* const> ownership
 
 TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, Range tokens,
                              uint64_t range_count_max) {
-  if (ownerships.empty()) return TokenCover{Fault{Fault::Kind::kGap, tokens}, 0};
+  if (ownerships.empty()) return TokenCover{Diagnostic{Diagnostic::Kind::kGap, tokens}, 0};
   if (share_one_cycle(ownerships, tokens)) return TokenCover{check_blocks(ownerships, tokens), ownerships.size()};
 
   const uint64_t end = std::min(horizon(ownerships, tokens).value_or(Range::kUnbounded), tokens.end());
@@ -106,7 +107,7 @@ TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, 
     const uint64_t left = range_count_max - owned.size();
     const std::optional<IntervalSet> set = tokens_within(*ownerships[i], looked_at, left);
     if (!set || set->ranges().size() > left)
-      return TokenCover{Fault{Fault::Kind::kTooMuchWork, looked_at}, owned.size()};
+      return TokenCover{Diagnostic{Diagnostic::Kind::kTooMuchWork, looked_at}, owned.size()};
     for (const Range range : set->ranges()) owned.push_back(Owned{range, i});
   }
   const uint64_t range_count = owned.size();

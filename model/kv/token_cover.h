@@ -10,9 +10,9 @@
 
 namespace crossdock {
 
-// The first fault found. `kTooMuchWork`: the cycles are so incommensurable that more than `range_count_max` intervals
-// would have to be looked at.
-struct TokenCoverFault {
+// The first diagnostic found. `kTooMuchWork`: the cycles are so incommensurable that more than `range_count_max`
+// intervals would have to be looked at.
+struct TokenCoverDiagnostic {
   enum class Kind { kGap, kOverlap, kTooMuchWork } kind;
   Range tokens;      // of a gap or an overlap
   size_t first = 0;  // of an overlap: the two owners
@@ -20,8 +20,8 @@ struct TokenCoverFault {
 };
 
 struct TokenCover {
-  std::optional<TokenCoverFault> fault;  // empty: each token is in exactly one of the ownerships
-  uint64_t range_count = 0;              // intervals that were looked at
+  std::optional<TokenCoverDiagnostic> diagnostic;  // empty: each token is in exactly one of the ownerships
+  uint64_t range_count = 0;                        // intervals that were looked at
 };
 
 // Compares ownerships over `tokens`. Equal cycles are compared by their blocks;

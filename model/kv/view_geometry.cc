@@ -58,7 +58,7 @@ std::vector<NamedAxis> moving_axes(const View& view, const ViewRows& rows) {
   return axes;
 }
 
-bool check_alignment(const View& view, const Component& component, const std::string& place, Faults& faults) {
+bool check_alignment(const View& view, const Component& component, const std::string& place, Diagnostics& diagnostics) {
   const std::array<std::pair<std::string_view, uint64_t>, 6> values = {
       {{"offset", view.offset_bytes},
        {"layer stride", view.strides.layer},
@@ -69,28 +69,29 @@ bool check_alignment(const View& view, const Component& component, const std::st
   bool aligned = true;
   for (const auto& [name, value] : values) {
     if (value % component.item_bytes == 0) continue;
-    faults.add(Rule::kViewAlignment, place,
-               fmt::format("{} {} is not a multiple of the item size {}", name, value, component.item_bytes));
+    diagnostics.add(Rule::kViewAlignment, place,
+                    fmt::format("{} {} is not a multiple of the item size {}", name, value, component.item_bytes));
     aligned = false;
   }
   return aligned;
 }
 
 bool check_strides(const View& view, const Component& component, const ViewRows& rows, const std::string& place,
-                   Faults& faults) {
+                   Diagnostics& diagnostics) {
   uint64_t span = component.item_bytes;
   std::string_view inside = "item";
   for (const NamedAxis& axis : moving_axes(view, rows)) {
     if (axis.stride < span) {
-      faults.add(Rule::kViewStrides, place,
-                 fmt::format("{} stride {} is shorter than the {} bytes of the {} inside it", axis.name, axis.stride,
-                             span, inside));
+      diagnostics.add(Rule::kViewStrides, place,
+                      fmt::format("{} stride {} is shorter than the {} bytes of the {} inside it", axis.name,
+                                  axis.stride, span, inside));
       return false;
     }
     const std::optional<uint64_t> next = (Checked(axis.stride) * (axis.extent - 1) + span).value();
     if (!next) {
-      faults.add(Rule::kSizeOverflow, place,
-                 fmt::format("{} indices at {} stride {} do not fit in 64 bits", axis.extent, axis.name, axis.stride));
+      diagnostics.add(
+          Rule::kSizeOverflow, place,
+          fmt::format("{} indices at {} stride {} do not fit in 64 bits", axis.extent, axis.name, axis.stride));
       return false;
     }
     span = *next;
@@ -122,9 +123,9 @@ std::optional<uint64_t> end_of(const View& view, const Component& component, con
 }  // namespace
 
 std::optional<ViewRows> resolve_rows(const View& view, const Component& component, const PageTable* table, Range tokens,
-                                     const std::string& place, Faults& faults) {
+                                     const std::string& place, Diagnostics& diagnostics) {
   const auto refuse = [&](Rule rule, std::string message) {
-    faults.add(rule, place, std::move(message));
+    diagnostics.add(rule, place, std::move(message));
     return std::nullopt;
   };
   const uint64_t unit = component.tokens_per_row.value_or(1);
@@ -163,14 +164,15 @@ std::optional<ViewRows> resolve_rows(const View& view, const Component& componen
 }
 
 bool check_view_bytes(const View& view, const Component& component, const ViewRows& rows, uint64_t region_bytes,
-                      const std::string& place, Faults& faults) {
-  if (!check_alignment(view, component, place, faults)) return false;
-  if (!check_strides(view, component, rows, place, faults)) return false;
+                      const std::string& place, Diagnostics& diagnostics) {
+  if (!check_alignment(view, component, place, diagnostics)) return false;
+  if (!check_strides(view, component, rows, place, diagnostics)) return false;
   const std::optional<uint64_t> end = end_of(view, component, rows);
   if (end && *end <= region_bytes) return true;
-  faults.add(Rule::kViewBounds, place,
-             end ? fmt::format("the view ends at byte {}, region '{}' at {}", *end, view.region.text(), region_bytes)
-                 : fmt::format("the view ends past 2^64, region '{}' at {}", view.region.text(), region_bytes));
+  diagnostics.add(
+      Rule::kViewBounds, place,
+      end ? fmt::format("the view ends at byte {}, region '{}' at {}", *end, view.region.text(), region_bytes)
+          : fmt::format("the view ends past 2^64, region '{}' at {}", view.region.text(), region_bytes));
   return false;
 }
 

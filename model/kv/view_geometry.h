@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/geometry/strided_overlap.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/view.h"
@@ -24,15 +24,15 @@ struct ViewRows {
   uint64_t last_page() const { return (first + count - 1) / per_page; }
 };
 
-// Resolves the token axis. Faults: the table is too short or begins too late (view-pages), a row is cut
+// Resolves the token axis. Diagnostics: the table is too short or begins too late (view-pages), a row is cut
 // (token-alignment; only where the document's `tokens` begin and end may rows be partial). `table` is null for a view
 // without pages.
 std::optional<ViewRows> resolve_rows(const View& view, const Component& component, const PageTable* table, Range tokens,
-                                     const std::string& place, Faults& faults);
+                                     const std::string& place, Diagnostics& diagnostics);
 
 // Rules view-alignment, view-strides and view-bounds. True when all hold.
 bool check_view_bytes(const View& view, const Component& component, const ViewRows& rows, uint64_t region_bytes,
-                      const std::string& place, Faults& faults);
+                      const std::string& place, Diagnostics& diagnostics);
 
 // The bytes of a view that passed the rules above, one set per page. `owner` goes into each set.
 void append_bytes(const View& view, const Component& component, const ViewRows& rows, size_t owner,

@@ -23,42 +23,44 @@ const PageTable* table_of(const ViewDocument& document, const View& view) {
   return view.pages ? find_sorted(document.page_tables, &PageTable::id, view.pages->table) : nullptr;
 }
 
-void check_page_table(const PageTable& table, Faults& faults) {
+void check_page_table(const PageTable& table, Diagnostics& diagnostics) {
   const std::string place = fmt::format("page table '{}'", table.id.text());
-  check_name(table.id.text(), place, "the page table's id", faults);
-  if (table.page_tokens == 0) faults.add(Rule::kFieldMinimum, place, "page_tokens 0 is below 1");
+  check_name(table.id.text(), place, "the page table's id", diagnostics);
+  if (table.page_tokens == 0) diagnostics.add(Rule::kFieldMinimum, place, "page_tokens 0 is below 1");
   std::vector<uint64_t> slots = table.slots;
   std::sort(slots.begin(), slots.end());
   const auto repeated = std::adjacent_find(slots.begin(), slots.end());
-  if (repeated != slots.end()) faults.add(Rule::kPageSlots, place, fmt::format("slot {} holds two pages", *repeated));
+  if (repeated != slots.end())
+    diagnostics.add(Rule::kPageSlots, place, fmt::format("slot {} holds two pages", *repeated));
 }
 
-void check_view_alone(const ViewDocument& document, const View& view, const std::string& place, Faults& faults) {
-  check_name(view.component.text(), place, "component", faults);
+void check_view_alone(const ViewDocument& document, const View& view, const std::string& place,
+                      Diagnostics& diagnostics) {
+  check_name(view.component.text(), place, "component", diagnostics);
   for (const auto& [name, range] : {std::pair("layers", view.layers), std::pair("tokens", view.tokens),
                                     std::pair("heads", view.heads), std::pair("dims", view.dims)})
-    if (range.empty()) faults.add(Rule::kViewEmpty, place, fmt::format("the view has no {}", name));
+    if (range.empty()) diagnostics.add(Rule::kViewEmpty, place, fmt::format("the view has no {}", name));
   if (view.cycle) {
     if (view.cycle->block_tokens == 0 || view.cycle->cycle_blocks == 0)
-      faults.add(Rule::kFieldMinimum, place, "block_tokens and cycle_blocks must be at least 1");
+      diagnostics.add(Rule::kFieldMinimum, place, "block_tokens and cycle_blocks must be at least 1");
     if (view.cycle->blocks.empty() || view.cycle->blocks.hull().end() > view.cycle->cycle_blocks)
-      faults.add(Rule::kCycleBounds, place,
-                 fmt::format("blocks {} must be some of the {} blocks of the cycle",
-                             range_text(view.cycle->blocks.hull()), view.cycle->cycle_blocks));
+      diagnostics.add(Rule::kCycleBounds, place,
+                      fmt::format("blocks {} must be some of the {} blocks of the cycle",
+                                  range_text(view.cycle->blocks.hull()), view.cycle->cycle_blocks));
   }
   if (find_sorted(document.spaces, &ByteSpace::id, view.region) == nullptr)
-    faults.add(Rule::kViewRegion, place, fmt::format("there is no region '{}'", view.region.text()));
+    diagnostics.add(Rule::kViewRegion, place, fmt::format("there is no region '{}'", view.region.text()));
   if (view.pages && table_of(document, view) == nullptr)
-    faults.add(Rule::kViewPages, place, fmt::format("there is no page table '{}'", view.pages->table.text()));
+    diagnostics.add(Rule::kViewPages, place, fmt::format("there is no page table '{}'", view.pages->table.text()));
 }
 
-// The component that a view shows; faults when its layers do not all have it, or have it in different shapes. Takes the
-// groups that it looks at from `pieces_left`.
+// The component that a view shows; diagnostics when its layers do not all have it, or have it in different shapes.
+// Takes the groups that it looks at from `pieces_left`.
 const Component* component_of(const View& view, const CacheSchema& schema, const LayerIndex& index,
-                              uint64_t& pieces_left, const std::string& place, Faults& faults) {
+                              uint64_t& pieces_left, const std::string& place, Diagnostics& diagnostics) {
   const Component* found = nullptr;
   const auto refuse = [&](Rule rule, std::string message) {
-    faults.add(rule, place, std::move(message));
+    diagnostics.add(rule, place, std::move(message));
     found = nullptr;
     return false;
   };
@@ -80,8 +82,9 @@ const Component* component_of(const View& view, const CacheSchema& schema, const
 // Collects required and given boxes of (layer, head, dim, token) for each component of each group, and compares them.
 class ViewCoverage {
  public:
-  ViewCoverage(const ViewDocument& document, const CacheSchema& schema, const LayerIndex& index, Faults& faults)
-      : document_(document), schema_(schema), index_(index), faults_(faults) {}
+  ViewCoverage(const ViewDocument& document, const CacheSchema& schema, const LayerIndex& index,
+               Diagnostics& diagnostics)
+      : document_(document), schema_(schema), index_(index), diagnostics_(diagnostics) {}
 
   void require(const Ownership& ownership, Range token_universe) {
     index_.for_each_piece(ownership.layers, [&](Range layers, size_t group_index) {
@@ -123,8 +126,8 @@ class ViewCoverage {
     BoxCoverLimits limits;
     for (const auto& [key, sides] : sides_) {
       const BoxCover cover = check_box_cover(sides.required, sides.given, limits);
-      for (const BoxCoverFault& fault : cover.faults) report(key.second, sides, fault);
-      if (!cover.complete && cover.faults.empty()) return void(too_many());
+      for (const BoxCoverDiagnostic& diagnostic : cover.diagnostics) report(key.second, sides, diagnostic);
+      if (!cover.complete && cover.diagnostics.empty()) return void(too_many());
       limits.work_max -= std::min(limits.work_max, cover.work);
     }
   }
@@ -148,32 +151,33 @@ class ViewCoverage {
   bool too_many() {
     boxes_left_ = 0;
     if (!std::exchange(too_many_, true))
-      faults_.add(
+      diagnostics_.add(
           Rule::kWorkLimit, "",
           fmt::format("comparing the views with what is required of them takes more than {} boxes or their steps",
                       kBoxesMax));
     return false;
   }
 
-  void report(const ComponentName& component, const Sides& sides, const BoxCoverFault& fault) {
+  void report(const ComponentName& component, const Sides& sides, const BoxCoverDiagnostic& diagnostic) {
     const std::string box = fmt::format("component {} layers {} heads {} dims {} tokens {}", component.text(),
-                                        set_text({fault.box.axis(0)}), range_text(fault.box.axis(1)),
-                                        range_text(fault.box.axis(2)), range_text(fault.box.axis(3)));
+                                        set_text({diagnostic.box.axis(0)}), range_text(diagnostic.box.axis(1)),
+                                        range_text(diagnostic.box.axis(2)), range_text(diagnostic.box.axis(3)));
     std::vector<size_t> views;
-    for (const size_t given : fault.given) views.push_back(sides.view_of[given]);
-    if (fault.kind == BoxCoverFault::Kind::kGap)
-      faults_.add(Rule::kCoverageGap, "", fmt::format("{}: owned, but in no view", box));
-    else if (fault.kind == BoxCoverFault::Kind::kExtra)
-      faults_.add(Rule::kViewNotOwned, fmt::format("view {}", views[0]), fmt::format("{}: not owned or not live", box));
+    for (const size_t given : diagnostic.given) views.push_back(sides.view_of[given]);
+    if (diagnostic.kind == BoxCoverDiagnostic::Kind::kGap)
+      diagnostics_.add(Rule::kCoverageGap, "", fmt::format("{}: owned, but in no view", box));
+    else if (diagnostic.kind == BoxCoverDiagnostic::Kind::kExtra)
+      diagnostics_.add(Rule::kViewNotOwned, fmt::format("view {}", views[0]),
+                       fmt::format("{}: not owned or not live", box));
     else
-      faults_.add(Rule::kCoverageOverlap, fmt::format("view {}", views[1]),
-                  fmt::format("{}: also in view {}", box, views[0]));
+      diagnostics_.add(Rule::kCoverageOverlap, fmt::format("view {}", views[1]),
+                       fmt::format("{}: also in view {}", box, views[0]));
   }
 
   const ViewDocument& document_;
   const CacheSchema& schema_;
   const LayerIndex& index_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::map<std::pair<size_t, ComponentName>, Sides> sides_;
   uint64_t boxes_left_ = kBoxesMax;
   bool too_many_ = false;
@@ -192,22 +196,22 @@ std::string view_place(size_t index, const View& view) {
                      set_text({view.layers}), range_text(view.tokens), range_text(view.heads));
 }
 
-void check_views_alone(const ViewDocument& document, Faults& faults) {
+void check_views_alone(const ViewDocument& document, Diagnostics& diagnostics) {
   for (size_t i = 0; i < document.page_tables.size(); ++i) {
-    check_page_table(document.page_tables[i], faults);
+    check_page_table(document.page_tables[i], diagnostics);
     if (i > 0 && document.page_tables[i].id == document.page_tables[i - 1].id)
-      faults.add(Rule::kPageTableRepeated, fmt::format("page table '{}'", document.page_tables[i].id.text()),
-                 "the page table stands there twice");
+      diagnostics.add(Rule::kPageTableRepeated, fmt::format("page table '{}'", document.page_tables[i].id.text()),
+                      "the page table stands there twice");
   }
   for (size_t i = 0; i < document.views.size(); ++i)
-    check_view_alone(document, document.views[i], view_place(i, document.views[i]), faults);
+    check_view_alone(document, document.views[i], view_place(i, document.views[i]), diagnostics);
 }
 
 void check_views(const ViewDocument& document, const CacheSchema& schema, const std::vector<Ownership>& required,
-                 Range token_universe, Faults& faults) {
+                 Range token_universe, Diagnostics& diagnostics) {
   const LayerIndex index(schema);
-  const uint64_t faults_before = faults.total();
-  ViewCoverage coverage(document, schema, index, faults);
+  const uint64_t diagnostics_before = diagnostics.total();
+  ViewCoverage coverage(document, schema, index, diagnostics);
   std::map<RegionId, std::vector<StridedBytes>> bytes;
   uint64_t piece_count = 0;
   uint64_t groups_left = kViewPiecesMax;
@@ -215,42 +219,42 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
   for (size_t i = 0; i < document.views.size(); ++i) {
     const View& view = document.views[i];
     const std::string place = view_place(i, view);
-    const Component* component = component_of(view, schema, index, groups_left, place, faults);
-    const auto rows = component == nullptr
-                          ? std::nullopt
-                          : resolve_rows(view, *component, table_of(document, view), document.tokens, place, faults);
+    const Component* component = component_of(view, schema, index, groups_left, place, diagnostics);
+    const auto rows = component == nullptr ? std::nullopt
+                                           : resolve_rows(view, *component, table_of(document, view), document.tokens,
+                                                          place, diagnostics);
     all_resolved = all_resolved && rows;
     if (!rows) continue;
     piece_count += rows->per_page == 0 ? 1 : rows->last_page() - rows->first_page() + 1;
     if (piece_count > kViewPiecesMax) {
-      faults.add(Rule::kWorkLimit, place, fmt::format("the views have more than {} pages", kViewPiecesMax));
+      diagnostics.add(Rule::kWorkLimit, place, fmt::format("the views have more than {} pages", kViewPiecesMax));
       return;
     }
     coverage.give(i);
     const ByteSpace* space = find_sorted(document.spaces, &ByteSpace::id, view.region);
-    if (check_view_bytes(view, *component, *rows, space->bytes, place, faults))
+    if (check_view_bytes(view, *component, *rows, space->bytes, place, diagnostics))
       append_bytes(view, *component, *rows, i, bytes[view.region]);
   }
   if (!all_resolved) return;
   for (const Ownership& ownership : required) coverage.require(ownership, token_universe);
   coverage.compare();
-  if (faults.total() != faults_before) return;
+  if (diagnostics.total() != diagnostics_before) return;
   for (auto& [region, sets] : bytes) {
     const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
     if (!overlap.complete)
-      faults.add(Rule::kWorkLimit, fmt::format("region '{}'", region.text()),
-                 fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
+      diagnostics.add(Rule::kWorkLimit, fmt::format("region '{}'", region.text()),
+                      fmt::format("looking for shared bytes needs more than {} pieces", kOverlapWorkMax));
     else if (overlap.owners)
-      faults.add(Rule::kViewsOverlap, view_place(overlap.owners->second, document.views[overlap.owners->second]),
-                 fmt::format("shares bytes of region '{}' with {}", region.text(),
-                             view_place(overlap.owners->first, document.views[overlap.owners->first])));
+      diagnostics.add(Rule::kViewsOverlap, view_place(overlap.owners->second, document.views[overlap.owners->second]),
+                      fmt::format("shares bytes of region '{}' with {}", region.text(),
+                                  view_place(overlap.owners->first, document.views[overlap.owners->first])));
   }
 }
 
 std::map<RegionId, std::vector<StridedBytes>> bytes_by_space(const ViewDocument& document, const CacheSchema& schema) {
   const LayerIndex index(schema);
   std::map<RegionId, std::vector<StridedBytes>> bytes;
-  Faults none;
+  Diagnostics none;
   uint64_t groups_left = kViewPiecesMax;
   for (size_t i = 0; i < document.views.size(); ++i) {
     const View& view = document.views[i];

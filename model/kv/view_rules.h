@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/geometry/strided_overlap.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/placement.h"
@@ -32,12 +32,12 @@ struct ViewDocument {
 void canonicalize_views(std::vector<PageTable>& page_tables, std::vector<View>& views);
 
 // The rules that need no schema: names, page tables, empty views, unknown regions.
-void check_views_alone(const ViewDocument& document, Faults& faults);
+void check_views_alone(const ViewDocument& document, Diagnostics& diagnostics);
 
 // Against a schema and what is required of the views. The rules above hold. Rules: alignment, strides, bounds, pages,
 // no shared bytes, and exact cover of `required` (ownerships of one part, whose tokens are cut to `token_universe`).
 void check_views(const ViewDocument& document, const CacheSchema& schema, const std::vector<Ownership>& required,
-                 Range token_universe, Faults& faults);
+                 Range token_universe, Diagnostics& diagnostics);
 
 // The bytes of all views, by the space they lie in; each set is owned by its view's index. The views passed the rules.
 std::map<RegionId, std::vector<StridedBytes>> bytes_by_space(const ViewDocument& document, const CacheSchema& schema);

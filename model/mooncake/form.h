@@ -43,12 +43,13 @@ struct BindingForm {
   std::string text;
 };
 
-// Empty, and faults are added, when the document cannot be expressed.
-std::optional<PlacementForm> to_form(const Valid<PlacementManifest>& placement, Faults& faults);
-std::optional<SnapshotForm> to_form(const Valid<SnapshotDescriptor>& snapshot, Faults& faults);
+// Empty, and diagnostics are added, when the document cannot be expressed.
+std::optional<PlacementForm> to_form(const Valid<PlacementManifest>& placement, Diagnostics& diagnostics);
+std::optional<SnapshotForm> to_form(const Valid<SnapshotDescriptor>& snapshot, Diagnostics& diagnostics);
 // `group` is the placement's only layer group.
 std::optional<BindingForm> to_form(const Valid<RuntimeBinding>& binding, const LayerGroup& group,
-                                   const PlacementForm& placement, const SnapshotForm& snapshot, Faults& faults);
+                                   const PlacementForm& placement, const SnapshotForm& snapshot,
+                                   Diagnostics& diagnostics);
 
 struct PartHeads {
   Range heads;
@@ -75,19 +76,19 @@ class LayerlessHeads {
   PartHeads otherwise_;
 };
 
-// Reads the root object of a document by read(ObjectReader&, const JsonCursor&). False, and faults are added, when the
-// text is refused or `read` adds a fault.
+// Reads the root object of a document by read(ObjectReader&, const JsonCursor&). False, and diagnostics are added, when
+// the text is refused or `read` adds a diagnostic.
 template <class Read>
-bool read_object(std::string_view json, const JsonLimits& limits, Faults& faults, Read read) {
-  const uint64_t faults_before = faults.total();
-  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
+bool read_object(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics, Read read) {
+  const uint64_t diagnostics_before = diagnostics.total();
+  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, diagnostics);
   if (!tree) return false;
   const JsonPath path;
-  const JsonCursor cursor{tree->root(), path, faults};
+  const JsonCursor cursor{tree->root(), path, diagnostics};
   ObjectReader reader(cursor);
   read(reader, cursor);
   reader.finish();
-  return faults.total() == faults_before;
+  return diagnostics.total() == diagnostics_before;
 }
 
 // A required field that must hold this text.
@@ -95,7 +96,8 @@ void read_constant(ObjectReader& reader, std::string_view field, std::string_vie
 // [start, start + count), from two required fields; count is at least 1.
 Range read_counted(ObjectReader& reader, const JsonCursor& object, std::string_view start_field,
                    std::string_view count_field, uint64_t start_minimum = 0);
-// A fault when a stated identity is not the computed one.
-void check_identity(std::string_view field, std::string_view stated, std::string_view computed, Faults& faults);
+// A diagnostic when a stated identity is not the computed one.
+void check_identity(std::string_view field, std::string_view stated, std::string_view computed,
+                    Diagnostics& diagnostics);
 
 }  // namespace crossdock::mooncake

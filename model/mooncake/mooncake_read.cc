@@ -49,7 +49,7 @@ struct StatedPlacement {
 };
 
 IntervalSet read_layers(const JsonCursor& cursor) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   std::vector<Range> layers;
   cursor.for_each([&](const JsonCursor& item) {
     const uint64_t layer = item.unsigned_integer();
@@ -58,7 +58,7 @@ IntervalSet read_layers(const JsonCursor& cursor) {
     else
       item.refuse(Rule::kIntervals, fmt::format("layer {} leaves no room for an end", layer));
   });
-  if (cursor.faults.total() != faults_before) return {};
+  if (cursor.diagnostics.total() != diagnostics_before) return {};
   std::sort(layers.begin(), layers.end());
   if (const auto repeated = std::adjacent_find(layers.begin(), layers.end()); repeated != layers.end()) {
     cursor.refuse(Rule::kLayerRepeated, fmt::format("layer {} is listed twice", repeated->begin()));
@@ -131,11 +131,11 @@ StatedPart read_part(const JsonCursor& cursor) {
   return part;
 }
 
-std::optional<StatedPlacement> read_stated(std::string_view json, const JsonLimits& limits, Faults& faults) {
+std::optional<StatedPlacement> read_stated(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics) {
   StatedPlacement stated;
-  const bool read = read_object(json, limits, faults, [&](ObjectReader& reader, const JsonCursor&) {
+  const bool read = read_object(json, limits, diagnostics, [&](ObjectReader& reader, const JsonCursor&) {
     stated.placement_set_id = reader.name("placement_set_id");
-    faults.set_document(fmt::format("placement '{}'", stated.placement_set_id));
+    diagnostics.set_document(fmt::format("placement '{}'", stated.placement_set_id));
     read_constant(reader, "resource_kind", kResourceKind, Rule::kFieldChoice);
     stated.resource_id = reader.name("resource_id");
     stated.revision = reader.name("revision");
@@ -152,13 +152,13 @@ std::optional<StatedPlacement> read_stated(std::string_view json, const JsonLimi
 }
 
 // Mooncake repeats in each part what the placement says of all of them.
-void check_repeated_fields(const StatedPlacement& stated, Faults& faults) {
+void check_repeated_fields(const StatedPlacement& stated, Diagnostics& diagnostics) {
   std::map<ParticipantId, ParallelAxes> ranks;
   for (const Participant& participant : stated.topology.participants) ranks.emplace(participant.id, participant.rank);
   for (const StatedPart& part : stated.parts) {
     const std::string place = fmt::format("part '{}'", part.participant.text());
     const auto require = [&](bool equal, std::string_view field) {
-      if (!equal) faults.add(Rule::kForeignDigest, place, fmt::format("{} differs from the placement's", field));
+      if (!equal) diagnostics.add(Rule::kForeignDigest, place, fmt::format("{} differs from the placement's", field));
     };
     require(part.resource_id == stated.resource_id, "resource_id");
     require(part.revision == stated.revision, "revision");
@@ -204,7 +204,8 @@ PlacementManifest convert(const StatedPlacement& stated) {
   return placement;
 }
 
-void check_layerless_parts(const StatedPlacement& stated, const PlacementManifest& placement, Faults& faults) {
+void check_layerless_parts(const StatedPlacement& stated, const PlacementManifest& placement,
+                           Diagnostics& diagnostics) {
   const LayerlessHeads layerless(placement);
   for (const StatedPart& part : stated.parts) {
     if (!part.layers.empty()) continue;
@@ -214,8 +215,8 @@ void check_layerless_parts(const StatedPlacement& stated, const PlacementManifes
       return fmt::format("heads [{},{}) as replica {} of {}", heads.heads.begin(), heads.heads.end(),
                          heads.replica.ordinal, heads.replica.count);
     };
-    faults.add(Rule::kForeignForm, fmt::format("part '{}'", part.participant.text()),
-               fmt::format("without layers, {} cannot be kept; only {} can", text(part.heads), text(kept)));
+    diagnostics.add(Rule::kForeignForm, fmt::format("part '{}'", part.participant.text()),
+                    fmt::format("without layers, {} cannot be kept; only {} can", text(part.heads), text(kept)));
   }
 }
 
@@ -237,39 +238,40 @@ Range read_counted(ObjectReader& reader, const JsonCursor& object, std::string_v
   return {};
 }
 
-void check_identity(std::string_view field, std::string_view stated, std::string_view computed, Faults& faults) {
+void check_identity(std::string_view field, std::string_view stated, std::string_view computed,
+                    Diagnostics& diagnostics) {
   if (stated == computed) return;
-  faults.add(Rule::kForeignDigest, std::string(field), fmt::format("the content gives {}", computed));
+  diagnostics.add(Rule::kForeignDigest, std::string(field), fmt::format("the content gives {}", computed));
 }
 
 std::optional<Valid<PlacementManifest>> read_placement(std::string_view json, const JsonLimits& limits,
-                                                       Faults& faults) {
-  const uint64_t faults_before = faults.total();
-  const std::optional<StatedPlacement> stated = read_stated(json, limits, faults);
+                                                       Diagnostics& diagnostics) {
+  const uint64_t diagnostics_before = diagnostics.total();
+  const std::optional<StatedPlacement> stated = read_stated(json, limits, diagnostics);
   if (!stated) return std::nullopt;
-  check_repeated_fields(*stated, faults);
-  std::optional<Valid<PlacementManifest>> placement = Valid<PlacementManifest>::make(convert(*stated), faults);
-  if (faults.total() != faults_before) return std::nullopt;
+  check_repeated_fields(*stated, diagnostics);
+  std::optional<Valid<PlacementManifest>> placement = Valid<PlacementManifest>::make(convert(*stated), diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
 
-  check_layerless_parts(*stated, **placement, faults);
-  if (faults.total() != faults_before) return std::nullopt;
-  const std::optional<PlacementForm> form = to_form(*placement, faults);
+  check_layerless_parts(*stated, **placement, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
+  const std::optional<PlacementForm> form = to_form(*placement, diagnostics);
   if (!form) return std::nullopt;
-  check_identity("topology_id", stated->topology_id, form->topology_id, faults);
-  check_identity("placement_id", stated->placement_id, form->placement_id, faults);
-  check_identity("placement_digest", stated->placement_digest, form->placement_digest, faults);
-  if (faults.total() != faults_before) return std::nullopt;
+  check_identity("topology_id", stated->topology_id, form->topology_id, diagnostics);
+  check_identity("placement_id", stated->placement_id, form->placement_id, diagnostics);
+  check_identity("placement_digest", stated->placement_digest, form->placement_digest, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
   return placement;
 }
 
 std::optional<Valid<SnapshotDescriptor>> read_snapshot(std::string_view json, const Valid<PlacementManifest>& placement,
-                                                       const JsonLimits& limits, Faults& faults) {
-  faults.set_document("snapshot");
-  const uint64_t faults_before = faults.total();
+                                                       const JsonLimits& limits, Diagnostics& diagnostics) {
+  diagnostics.set_document("snapshot");
+  const uint64_t diagnostics_before = diagnostics.total();
   SnapshotDescriptor snapshot;
   std::string stated_id;
   std::string stated_digest;
-  const bool read = read_object(json, limits, faults, [&](ObjectReader& reader, const JsonCursor& cursor) {
+  const bool read = read_object(json, limits, diagnostics, [&](ObjectReader& reader, const JsonCursor& cursor) {
     read_constant(reader, "resource_kind", kResourceKind, Rule::kFieldChoice);
     snapshot.tenant = reader.name("namespace");
     snapshot.resource = ResourceId(reader.name("resource_id"));
@@ -283,13 +285,13 @@ std::optional<Valid<SnapshotDescriptor>> read_snapshot(std::string_view json, co
   });
   if (!read) return std::nullopt;
   snapshot.cache_schema_digest = cache_schema_digest(placement);
-  std::optional<Valid<SnapshotDescriptor>> valid = Valid<SnapshotDescriptor>::make(std::move(snapshot), faults);
+  std::optional<Valid<SnapshotDescriptor>> valid = Valid<SnapshotDescriptor>::make(std::move(snapshot), diagnostics);
   if (!valid) return std::nullopt;
-  const std::optional<SnapshotForm> form = to_form(*valid, faults);
+  const std::optional<SnapshotForm> form = to_form(*valid, diagnostics);
   if (!form) return std::nullopt;
-  check_identity("snapshot_id", stated_id, form->snapshot_id, faults);
-  check_identity("snapshot_digest", stated_digest, form->snapshot_digest, faults);
-  if (faults.total() != faults_before) return std::nullopt;
+  check_identity("snapshot_id", stated_id, form->snapshot_id, diagnostics);
+  check_identity("snapshot_digest", stated_digest, form->snapshot_digest, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
   return valid;
 }
 

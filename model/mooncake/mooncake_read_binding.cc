@@ -50,7 +50,7 @@ void check_strides(const View& view, const Component& component, const JsonCurso
 
 View read_range(const JsonCursor& cursor, const LayerGroup& group) {
   ObjectReader reader(cursor);
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   View view;
   const Component* component = nullptr;
   reader.required("component", [&](const JsonCursor& field) {
@@ -73,8 +73,8 @@ View read_range(const JsonCursor& cursor, const LayerGroup& group) {
   view.strides.row = reader.number("token_stride_bytes", 1);
   view.strides.head = reader.number("head_stride_bytes", 1);
   reader.finish();
-  if (cursor.faults.total() != faults_before) return view;
-  CHECK(component != nullptr);  // else the field is missing or unknown, and there is a fault
+  if (cursor.diagnostics.total() != diagnostics_before) return view;
+  CHECK(component != nullptr);  // else the field is missing or unknown, and there is a diagnostic
   view.dims = Range(0, component->head_dim);
   view.strides.dim = component->item_bytes;
   check_strides(view, *component, cursor);
@@ -96,7 +96,8 @@ void read_content(const JsonCursor& cursor, const LayerGroup& group, StatedBindi
   RuntimeBinding& binding = stated.binding;
   binding.operation = OperationId(reader.name("operation_id"));
   binding.participant = ParticipantId(reader.name("participant_id"));
-  cursor.faults.set_document(fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text()));
+  cursor.diagnostics.set_document(
+      fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text()));
   binding.resource = ResourceId(reader.name("resource_id"));
   binding.revision = RevisionId(reader.name("revision"));
   binding.instance = InstanceId(reader.name("instance_id"));
@@ -110,9 +111,9 @@ void read_content(const JsonCursor& cursor, const LayerGroup& group, StatedBindi
 }
 
 std::optional<StatedBinding> read_stated(std::string_view json, const LayerGroup& group, const JsonLimits& limits,
-                                         Faults& faults) {
+                                         Diagnostics& diagnostics) {
   StatedBinding stated;
-  const bool read = read_object(json, limits, faults, [&](ObjectReader& reader, const JsonCursor&) {
+  const bool read = read_object(json, limits, diagnostics, [&](ObjectReader& reader, const JsonCursor&) {
     read_constant(reader, "schema", kBindingSchema, Rule::kSchemaName);
     stated.digest = reader.string("digest");
     reader.required("binding", [&](const JsonCursor& field) { read_content(field, group, stated); });
@@ -125,31 +126,31 @@ std::optional<StatedBinding> read_stated(std::string_view json, const LayerGroup
 
 std::optional<Valid<RuntimeBinding>> read_binding(std::string_view json, const Valid<PlacementManifest>& placement,
                                                   const Valid<SnapshotDescriptor>& snapshot, const JsonLimits& limits,
-                                                  Faults& faults) {
-  const uint64_t faults_before = faults.total();
-  const std::optional<PlacementForm> placement_form = to_form(placement, faults);
-  const std::optional<SnapshotForm> snapshot_form = to_form(snapshot, faults);
+                                                  Diagnostics& diagnostics) {
+  const uint64_t diagnostics_before = diagnostics.total();
+  const std::optional<PlacementForm> placement_form = to_form(placement, diagnostics);
+  const std::optional<SnapshotForm> snapshot_form = to_form(snapshot, diagnostics);
   if (!placement_form || !snapshot_form) return std::nullopt;
-  faults.set_document("binding");
-  std::optional<StatedBinding> stated = read_stated(json, placement->cache_schema.groups.front(), limits, faults);
+  diagnostics.set_document("binding");
+  std::optional<StatedBinding> stated = read_stated(json, placement->cache_schema.groups.front(), limits, diagnostics);
   if (!stated) return std::nullopt;
-  check_identity("placement_id", stated->placement_id, placement_form->placement_id, faults);
-  check_identity("placement_digest", stated->placement_digest, placement_form->placement_digest, faults);
-  check_identity("snapshot_id", stated->snapshot_id, snapshot_form->snapshot_id, faults);
-  check_identity("snapshot_digest", stated->snapshot_digest, snapshot_form->snapshot_digest, faults);
+  check_identity("placement_id", stated->placement_id, placement_form->placement_id, diagnostics);
+  check_identity("placement_digest", stated->placement_digest, placement_form->placement_digest, diagnostics);
+  check_identity("snapshot_id", stated->snapshot_id, snapshot_form->snapshot_id, diagnostics);
+  check_identity("snapshot_digest", stated->snapshot_digest, snapshot_form->snapshot_digest, diagnostics);
 
   RuntimeBinding& binding = stated->binding;
   binding.placement_digest = digest(placement);
   binding.snapshot_digest = digest(snapshot);
   binding.tokens = snapshot->tokens;
   binding.devices = {host()};
-  std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(binding), faults);
-  if (faults.total() != faults_before) return std::nullopt;
+  std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(binding), diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
   const std::optional<BindingForm> form =
-      to_form(*valid, placement->cache_schema.groups.front(), *placement_form, *snapshot_form, faults);
+      to_form(*valid, placement->cache_schema.groups.front(), *placement_form, *snapshot_form, diagnostics);
   if (!form) return std::nullopt;
-  check_identity("digest", stated->digest, form->digest, faults);
-  if (faults.total() != faults_before) return std::nullopt;
+  check_identity("digest", stated->digest, form->digest, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
   return valid;
 }
 

@@ -17,8 +17,10 @@ bool is_plain_row(const Component& component) {
   return component.encoding == kEncoding && component.tokens_per_row == uint64_t{1};
 }
 
-void check_schema(const CacheSchema& schema, Faults& faults) {
-  const auto refuse = [&](std::string message) { faults.add(Rule::kForeignForm, "cache_schema", std::move(message)); };
+void check_schema(const CacheSchema& schema, Diagnostics& diagnostics) {
+  const auto refuse = [&](std::string message) {
+    diagnostics.add(Rule::kForeignForm, "cache_schema", std::move(message));
+  };
   if (schema.groups.size() != 1) return refuse(fmt::format("{} layer groups, must be one", schema.groups.size()));
   const LayerGroup& group = schema.groups.front();
   if (group.window_tokens) refuse("a sliding window has no place");
@@ -32,9 +34,9 @@ void check_schema(const CacheSchema& schema, Faults& faults) {
   if (!is_plain_row(key) || !is_plain_row(value)) refuse("each component must be plain and have one row per token");
 }
 
-void check_part(const Part& part, Faults& faults) {
+void check_part(const Part& part, Diagnostics& diagnostics) {
   const auto refuse = [&](std::string message) {
-    faults.add(Rule::kForeignForm, fmt::format("part '{}'", part.participant.text()), std::move(message));
+    diagnostics.add(Rule::kForeignForm, fmt::format("part '{}'", part.participant.text()), std::move(message));
   };
   if (part.owns.empty()) return;
   if (part.owns.size() != 1) return refuse(fmt::format("{} ownerships, must be one", part.owns.size()));
@@ -44,24 +46,24 @@ void check_part(const Part& part, Faults& faults) {
   if (!std::holds_alternative<AllTokens>(ownership.tokens)) refuse("all tokens must be owned");
 }
 
-bool check_placement(const PlacementManifest& placement, Faults& faults) {
-  const uint64_t faults_before = faults.total();
+bool check_placement(const PlacementManifest& placement, Diagnostics& diagnostics) {
+  const uint64_t diagnostics_before = diagnostics.total();
   const auto refuse = [&](std::string_view place, std::string message) {
-    faults.add(Rule::kForeignForm, std::string(place), std::move(message));
+    diagnostics.add(Rule::kForeignForm, std::string(place), std::move(message));
   };
-  check_schema(placement.cache_schema, faults);
+  check_schema(placement.cache_schema, diagnostics);
   const ParallelAxes& sizes = placement.topology.sizes;
   if (sizes.cp != 1 || sizes.ep != 1) refuse("topology", "context and expert parallelism have no place");
   if (placement.tokens != Range::all()) refuse("tokens", "a bounded token interval has no place");
   if (!placement.paging || placement.paging->axis_order != kLayout)
     refuse("paging", fmt::format("a page size with axis order '{}' is required", kLayout));
-  for (const Part& part : placement.parts) check_part(part, faults);
+  for (const Part& part : placement.parts) check_part(part, diagnostics);
 
   const uint64_t layer_count = placement.cache_schema.layers().count();
   if (layer_count > kListedLayersMax / (placement.parts.size() + 1))
     refuse("cache_schema", fmt::format("{} layers in each of {} parts are more than {} in all", layer_count,
                                        placement.parts.size(), kListedLayersMax));
-  return faults.total() == faults_before;
+  return diagnostics.total() == diagnostics_before;
 }
 
 void write_layers(const IntervalSet& layers, JsonWriter& writer) {
@@ -195,9 +197,9 @@ PartHeads LayerlessHeads::at(const ParallelAxes& rank) const {
   return any_dp != first_stages_.end() && any_dp->first.first == rank.tp ? any_dp->second.heads : otherwise_;
 }
 
-std::optional<PlacementForm> to_form(const Valid<PlacementManifest>& placement, Faults& faults) {
-  faults.set_document(fmt::format("placement '{}'", placement->name));
-  if (!check_placement(*placement, faults)) return std::nullopt;
+std::optional<PlacementForm> to_form(const Valid<PlacementManifest>& placement, Diagnostics& diagnostics) {
+  diagnostics.set_document(fmt::format("placement '{}'", placement->name));
+  if (!check_placement(*placement, diagnostics)) return std::nullopt;
   PlacementForm form;
   form.topology_id = identity(topology_text(placement->topology, ""));
   PlacementLists lists;
@@ -210,17 +212,17 @@ std::optional<PlacementForm> to_form(const Valid<PlacementManifest>& placement, 
   return form;
 }
 
-std::optional<SnapshotForm> to_form(const Valid<SnapshotDescriptor>& snapshot, Faults& faults) {
-  faults.set_document(fmt::format("snapshot of '{}'", snapshot->resource.text()));
-  const uint64_t faults_before = faults.total();
+std::optional<SnapshotForm> to_form(const Valid<SnapshotDescriptor>& snapshot, Diagnostics& diagnostics) {
+  diagnostics.set_document(fmt::format("snapshot of '{}'", snapshot->resource.text()));
+  const uint64_t diagnostics_before = diagnostics.total();
   const auto refuse = [&](std::string_view place, std::string message) {
-    faults.add(Rule::kForeignForm, std::string(place), std::move(message));
+    diagnostics.add(Rule::kForeignForm, std::string(place), std::move(message));
   };
   if (snapshot->adapter) refuse("adapter", "an adapter has no place");
   if (!snapshot->salt.empty()) refuse("salt", "a salt has no place");
   if (!Sha256Digest::from_hex(snapshot->semantic_fingerprint)) refuse("semantic_fingerprint", "must be a SHA-256");
   if (!Sha256Digest::from_hex(snapshot->token_fingerprint)) refuse("token_fingerprint", "must be a SHA-256");
-  if (faults.total() != faults_before) return std::nullopt;
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
   SnapshotForm form;
   form.snapshot_id = identity(snapshot_text(*snapshot, form));
   form.snapshot_digest = sha256(snapshot_text(*snapshot, form)).hex();
@@ -228,14 +230,14 @@ std::optional<SnapshotForm> to_form(const Valid<SnapshotDescriptor>& snapshot, F
   return form;
 }
 
-std::optional<std::string> write_placement(const Valid<PlacementManifest>& placement, Faults& faults) {
-  std::optional<PlacementForm> form = to_form(placement, faults);
+std::optional<std::string> write_placement(const Valid<PlacementManifest>& placement, Diagnostics& diagnostics) {
+  std::optional<PlacementForm> form = to_form(placement, diagnostics);
   if (!form) return std::nullopt;
   return std::move(form->text);
 }
 
-std::optional<std::string> write_snapshot(const Valid<SnapshotDescriptor>& snapshot, Faults& faults) {
-  std::optional<SnapshotForm> form = to_form(snapshot, faults);
+std::optional<std::string> write_snapshot(const Valid<SnapshotDescriptor>& snapshot, Diagnostics& diagnostics) {
+  std::optional<SnapshotForm> form = to_form(snapshot, diagnostics);
   if (!form) return std::nullopt;
   return std::move(form->text);
 }

@@ -36,8 +36,8 @@ struct ResolvedRange {
 // Takes views apart into ranges. Every piece of a view goes through add_rows(), with the offset of its first element.
 class RangeList {
  public:
-  RangeList(const RuntimeBinding& binding, const LayerGroup& group, Faults& faults)
-      : binding_(binding), group_(group), faults_(faults) {}
+  RangeList(const RuntimeBinding& binding, const LayerGroup& group, Diagnostics& diagnostics)
+      : binding_(binding), group_(group), diagnostics_(diagnostics) {}
 
   bool add(const View& view) {
     const Component* component = group_.find(view.component);
@@ -61,7 +61,7 @@ class RangeList {
 
  private:
   bool refuse(std::string message) {
-    faults_.add(Rule::kForeignForm, "views", std::move(message));
+    diagnostics_.add(Rule::kForeignForm, "views", std::move(message));
     return false;
   }
 
@@ -115,13 +115,13 @@ class RangeList {
 
   const RuntimeBinding& binding_;
   const LayerGroup& group_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::vector<ResolvedRange> ranges_;
 };
 
-bool check_region(const Region& region, Faults& faults) {
+bool check_region(const Region& region, Diagnostics& diagnostics) {
   const auto refuse = [&](std::string message) {
-    faults.add(Rule::kForeignForm, fmt::format("region '{}'", region.id.text()), std::move(message));
+    diagnostics.add(Rule::kForeignForm, fmt::format("region '{}'", region.id.text()), std::move(message));
     return false;
   };
   if (region.epoch != 0) return refuse(fmt::format("epoch {} has no place", region.epoch));
@@ -132,14 +132,14 @@ bool check_region(const Region& region, Faults& faults) {
   return true;
 }
 
-bool check_binding_form(const RuntimeBinding& binding, Faults& faults) {
-  const uint64_t faults_before = faults.total();
+bool check_binding_form(const RuntimeBinding& binding, Diagnostics& diagnostics) {
+  const uint64_t diagnostics_before = diagnostics.total();
   if (binding.generation != 0)
-    faults.add(Rule::kForeignForm, "generation", fmt::format("generation {} has no place", binding.generation));
+    diagnostics.add(Rule::kForeignForm, "generation", fmt::format("generation {} has no place", binding.generation));
   if (binding.regions.empty() || binding.views.empty())
-    faults.add(Rule::kForeignForm, "", "a binding without regions and views has no place");
-  for (const Region& region : binding.regions) check_region(region, faults);
-  return faults.total() == faults_before;
+    diagnostics.add(Rule::kForeignForm, "", "a binding without regions and views has no place");
+  for (const Region& region : binding.regions) check_region(region, diagnostics);
+  return diagnostics.total() == diagnostics_before;
 }
 
 void write_ranges(const std::vector<ResolvedRange>& ranges, JsonWriter& writer) {
@@ -186,10 +186,11 @@ std::string content_text(const RuntimeBinding& binding, const std::vector<Resolv
 }  // namespace
 
 std::optional<BindingForm> to_form(const Valid<RuntimeBinding>& binding, const LayerGroup& group,
-                                   const PlacementForm& placement, const SnapshotForm& snapshot, Faults& faults) {
-  faults.set_document(binding_label(*binding));
-  if (!check_binding_form(*binding, faults)) return std::nullopt;
-  RangeList list(*binding, group, faults);
+                                   const PlacementForm& placement, const SnapshotForm& snapshot,
+                                   Diagnostics& diagnostics) {
+  diagnostics.set_document(binding_label(*binding));
+  if (!check_binding_form(*binding, diagnostics)) return std::nullopt;
+  RangeList list(*binding, group, diagnostics);
   for (const View& view : binding->views)
     if (!list.add(view)) return std::nullopt;
   const std::vector<ResolvedRange> ranges = list.take_sorted();
@@ -204,24 +205,25 @@ std::optional<BindingForm> to_form(const Valid<RuntimeBinding>& binding, const L
 
 std::optional<std::string> write_binding(const Valid<RuntimeBinding>& binding,
                                          const Valid<PlacementManifest>& placement,
-                                         const Valid<SnapshotDescriptor>& snapshot, Faults& faults) {
-  const uint64_t faults_before = faults.total();
-  faults.set_document(binding_label(*binding));
+                                         const Valid<SnapshotDescriptor>& snapshot, Diagnostics& diagnostics) {
+  const uint64_t diagnostics_before = diagnostics.total();
+  diagnostics.set_document(binding_label(*binding));
   if (binding->placement_digest != digest(placement))
-    faults.add(Rule::kBindingIdentity, "placement_digest", "the placement is another one");
+    diagnostics.add(Rule::kBindingIdentity, "placement_digest", "the placement is another one");
   if (binding->snapshot_digest != digest(snapshot))
-    faults.add(Rule::kBindingIdentity, "snapshot_digest", "the snapshot is another one");
+    diagnostics.add(Rule::kBindingIdentity, "snapshot_digest", "the snapshot is another one");
   if (binding->tokens != snapshot->tokens)  // they are not written: reading takes the snapshot's
-    faults.add(Rule::kBindingIdentity, "tokens",
-               fmt::format("{} are not the snapshot's {}", range_text(binding->tokens), range_text(snapshot->tokens)));
+    diagnostics.add(
+        Rule::kBindingIdentity, "tokens",
+        fmt::format("{} are not the snapshot's {}", range_text(binding->tokens), range_text(snapshot->tokens)));
   if (binding->resource != placement->resource || binding->resource != snapshot->resource)
-    faults.add(Rule::kBindingIdentity, "resource",
-               fmt::format("'{}' is not that of the placement and the snapshot", binding->resource.text()));
-  const std::optional<PlacementForm> placement_form = to_form(placement, faults);
-  const std::optional<SnapshotForm> snapshot_form = to_form(snapshot, faults);
-  if (faults.total() != faults_before) return std::nullopt;
+    diagnostics.add(Rule::kBindingIdentity, "resource",
+                    fmt::format("'{}' is not that of the placement and the snapshot", binding->resource.text()));
+  const std::optional<PlacementForm> placement_form = to_form(placement, diagnostics);
+  const std::optional<SnapshotForm> snapshot_form = to_form(snapshot, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
   std::optional<BindingForm> form =
-      to_form(binding, placement->cache_schema.groups.front(), *placement_form, *snapshot_form, faults);
+      to_form(binding, placement->cache_schema.groups.front(), *placement_form, *snapshot_form, diagnostics);
   if (!form) return std::nullopt;
   return std::move(form->text);
 }

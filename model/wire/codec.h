@@ -1,5 +1,6 @@
 // Each part of a document to and from JSON; model/wire/documents.h puts documents together from them.
-// encode() writes the value of a part; decode() reads it, adding faults and returning harmless values where it must.
+// encode() writes the value of a part; decode() reads it, adding diagnostics and returning harmless values where it
+// must.
 #pragma once
 
 #include <cstdint>
@@ -51,11 +52,11 @@ Document decode_embedded(const JsonCursor& cursor) {
   return document;
 }
 
-// True when the document's header is right and names this schema; else faults.
+// True when the document's header is right and names this schema; else diagnostics.
 bool check_header(const JsonCursor& cursor, std::string_view schema);
 
 // Reads and validates a document that stands with its header inside another one, and is of a kind that `schemas` names.
-// Empty, and faults are added, when a rule is broken.
+// Empty, and diagnostics are added, when a rule is broken.
 std::optional<AnyDocument> decode_document_of(const JsonCursor& cursor, std::span<const std::string_view> schemas);
 
 // The two header fields, at their places in the sorted order; nothing when `with_header` is false.

@@ -16,11 +16,11 @@ constexpr size_t kShownBytesMax = 40;  // of the document's own text in a messag
 
 std::string shown(std::string_view text) { return shorten(text, kShownBytesMax); }
 
-// `minimum`, and a fault, when the value is something else or below it.
+// `minimum`, and a diagnostic, when the value is something else or below it.
 uint64_t read_number(const JsonCursor& cursor, uint64_t minimum) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   const uint64_t value = cursor.unsigned_integer();
-  if (cursor.faults.total() != faults_before) return minimum;
+  if (cursor.diagnostics.total() != diagnostics_before) return minimum;
   if (value < minimum) cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", value, minimum));
   return std::max(value, minimum);
 }
@@ -36,7 +36,9 @@ std::string JsonPath::text() const {
 
 bool is_name(std::string_view text) { return !text.empty() && text.size() <= kNameBytesMax && is_utf8(text); }
 
-void JsonCursor::refuse(Rule rule, std::string message) const { faults.add(rule, path.text(), std::move(message)); }
+void JsonCursor::refuse(Rule rule, std::string message) const {
+  diagnostics.add(rule, path.text(), std::move(message));
+}
 
 bool JsonCursor::require(JsonKind kind) const {
   if (value.kind() == kind) return true;
@@ -83,9 +85,9 @@ Range JsonCursor::range() const {
     return {};
   }
   std::array<uint64_t, 2> ends = {};
-  const uint64_t faults_before = faults.total();
+  const uint64_t diagnostics_before = diagnostics.total();
   for_each([&](const JsonCursor& item) { ends[item.path.index] = item.unsigned_integer(); });
-  if (faults.total() != faults_before) return {};
+  if (diagnostics.total() != diagnostics_before) return {};
   if (const auto range = Range::make(ends[0], ends[1])) return *range;
   refuse(Rule::kIntervals, fmt::format("interval [{},{}) ends before it begins", ends[0], ends[1]));
   return {};
@@ -93,14 +95,14 @@ Range JsonCursor::range() const {
 
 IntervalSet JsonCursor::interval_set() const {
   std::vector<Range> ranges;
-  const uint64_t faults_before = faults.total();
+  const uint64_t diagnostics_before = diagnostics.total();
   for_each([&](const JsonCursor& item) {
-    const uint64_t item_faults_before = faults.total();
+    const uint64_t item_diagnostics_before = diagnostics.total();
     ranges.push_back(item.range());
-    if (faults.total() == item_faults_before && ranges.back().empty())
+    if (diagnostics.total() == item_diagnostics_before && ranges.back().empty())
       item.refuse(Rule::kIntervals, fmt::format("interval [{0},{0}) is empty", ranges.back().begin()));
   });
-  if (faults.total() != faults_before) return {};
+  if (diagnostics.total() != diagnostics_before) return {};
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i) {
     if (!ranges[i].overlaps(ranges[i - 1])) continue;

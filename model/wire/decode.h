@@ -1,5 +1,5 @@
-// Typed access to the fields of a JSON tree. Every fault names the path ("parts[3].owns[0].heads") and goes on, so that
-// one reading reports as much as it can.
+// Typed access to the fields of a JSON tree. Every diagnostic names the path ("parts[3].owns[0].heads") and goes on, so
+// that one reading reports as much as it can.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace crossdock {
 
-// Where a value stands: a chain of frames on the stack, made into text only when a fault needs it.
+// Where a value stands: a chain of frames on the stack, made into text only when a diagnostic needs it.
 struct JsonPath {
   const JsonPath* parent = nullptr;
   std::string_view key = {};
@@ -27,17 +27,17 @@ struct JsonPath {
   std::string text() const;
 };
 
-// A value with its path and the place for faults.
+// A value with its path and the place for diagnostics.
 struct JsonCursor {
   JsonValue value;
   const JsonPath& path;
-  Faults& faults;
+  Diagnostics& diagnostics;
 
   void refuse(Rule rule, std::string message) const;
-  // True, or a fault about the type.
+  // True, or a diagnostic about the type.
   bool require(JsonKind kind) const;
 
-  // Each adds a fault and returns a harmless value when the JSON value is something else.
+  // Each adds a diagnostic and returns a harmless value when the JSON value is something else.
   uint64_t unsigned_integer() const;
   bool boolean() const;
   std::string string() const;        // any text, also empty
@@ -53,17 +53,18 @@ struct JsonCursor {
     uint32_t index = 0;
     for (std::optional<JsonValue> item = value.first(); item; item = item->next()) {
       const JsonPath item_path = path.element(index++);
-      visit(JsonCursor{*item, item_path, faults});
+      visit(JsonCursor{*item, item_path, diagnostics});
     }
   }
 };
 
-// The fields of one object. Ask for each field of the format, then call finish(): fields nobody asked for are faults.
+// The fields of one object. Ask for each field of the format, then call finish(): fields nobody asked for are
+// diagnostics.
 class ObjectReader {
  public:
   explicit ObjectReader(const JsonCursor& cursor);
 
-  // Calls read(const JsonCursor&) with the field's value; a missing field is a fault.
+  // Calls read(const JsonCursor&) with the field's value; a missing field is a diagnostic.
   template <class Read>
   void required(std::string_view name, Read read) {
     if (const std::optional<JsonValue> value = take(name, true)) call(name, *value, read);
@@ -74,14 +75,14 @@ class ObjectReader {
     if (const std::optional<JsonValue> value = take(name, false)) call(name, *value, read);
   }
 
-  // Shorthands for required fields. A number below `minimum` is a fault.
+  // Shorthands for required fields. A number below `minimum` is a diagnostic.
   uint64_t number(std::string_view name, uint64_t minimum = 0);
   std::string string(std::string_view name);
   std::string name(std::string_view name);
   Sha256Digest digest(std::string_view name);
   Range range(std::string_view name);
   IntervalSet interval_set(std::string_view name);
-  // One of `choices`; empty text, and a fault, when it is another.
+  // One of `choices`; empty text, and a diagnostic, when it is another.
   std::string choice(std::string_view name, const std::vector<std::string_view>& choices);
   std::optional<uint64_t> optional_number(std::string_view name, uint64_t minimum = 0);
 
@@ -91,7 +92,7 @@ class ObjectReader {
   template <class Read>
   void call(std::string_view name, JsonValue value, Read& read) {
     const JsonPath path = cursor_.path.field(name);
-    read(JsonCursor{value, path, cursor_.faults});
+    read(JsonCursor{value, path, cursor_.diagnostics});
   }
   std::optional<JsonValue> take(std::string_view name, bool is_required);
 

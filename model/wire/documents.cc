@@ -18,15 +18,15 @@ constexpr std::string_view kKnownSchemas =
     "crossdock.binding, crossdock.cache_schema, crossdock.placement, crossdock.snapshot, crossdock.store_layout, "
     "crossdock.store_manifest, crossdock.topology";
 
-// The schema that the document names; empty text, and faults, when the header is not right.
+// The schema that the document names; empty text, and diagnostics, when the header is not right.
 std::string read_header(const JsonCursor& cursor) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   ObjectReader in(cursor);
   std::string schema = in.string("schema");
   const uint64_t version = in.number("version");
-  if (cursor.faults.total() != faults_before) return {};
+  if (cursor.diagnostics.total() != diagnostics_before) return {};
   if (version != kVersion) {
-    cursor.faults.add(
+    cursor.diagnostics.add(
         Rule::kSchemaVersion, cursor.path.field("version").text(),
         fmt::format("version {} of '{}' is unknown; this program reads version {}", version, schema, kVersion));
     return {};
@@ -35,15 +35,15 @@ std::string read_header(const JsonCursor& cursor) {
 }
 
 void refuse_schema(const JsonCursor& cursor, const std::string& schema, std::string_view why) {
-  cursor.faults.add(Rule::kSchemaName, cursor.path.field("schema").text(),
-                    fmt::format("'{}' {}", shorten(schema, 60), why));
+  cursor.diagnostics.add(Rule::kSchemaName, cursor.path.field("schema").text(),
+                         fmt::format("'{}' {}", shorten(schema, 60), why));
 }
 
-// Whether the header is right and names one of these; else faults.
+// Whether the header is right and names one of these; else diagnostics.
 bool is_one_of(const JsonCursor& cursor, std::span<const std::string_view> schemas, std::string& schema) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   schema = read_header(cursor);
-  if (cursor.faults.total() != faults_before) return false;
+  if (cursor.diagnostics.total() != diagnostics_before) return false;
   if (std::find(schemas.begin(), schemas.end(), schema) != schemas.end()) return true;
   refuse_schema(cursor, schema, fmt::format("stands where '{}' is needed", fmt::join(schemas, "' or '")));
   return false;
@@ -52,14 +52,14 @@ bool is_one_of(const JsonCursor& cursor, std::span<const std::string_view> schem
 // The document whose header is known to be right.
 template <class Document>
 std::optional<Valid<Document>> decode_document(const JsonCursor& cursor) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   ObjectReader in(cursor);
   in.string("schema");
   in.number("version");
   Document document = DocumentCodec<Document>::decode_fields(in);
   in.finish();
-  if (cursor.faults.total() != faults_before) return std::nullopt;
-  return Valid<Document>::make(std::move(document), cursor.faults);
+  if (cursor.diagnostics.total() != diagnostics_before) return std::nullopt;
+  return Valid<Document>::make(std::move(document), cursor.diagnostics);
 }
 
 template <class Document>
@@ -103,30 +103,32 @@ bool check_header(const JsonCursor& cursor, std::string_view schema) {
 std::optional<AnyDocument> decode_document_of(const JsonCursor& cursor, std::span<const std::string_view> schemas) {
   std::string schema;
   if (!is_one_of(cursor, schemas, schema)) return std::nullopt;
-  const std::string outer = cursor.faults.document();
+  const std::string outer = cursor.diagnostics.document();
   std::optional<AnyDocument> document = decode_any(schema, cursor);
-  cursor.faults.set_document(outer);  // validation names the inner document
+  cursor.diagnostics.set_document(outer);  // validation names the inner document
   return document;
 }
 
 template <class Document>
-std::optional<Valid<Document>> read_document(std::string_view json, const JsonLimits& limits, Faults& faults) {
-  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
+std::optional<Valid<Document>> read_document(std::string_view json, const JsonLimits& limits,
+                                             Diagnostics& diagnostics) {
+  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, diagnostics);
   if (!tree) return std::nullopt;
   const JsonPath path;
-  const JsonCursor cursor{tree->root(), path, faults};
+  const JsonCursor cursor{tree->root(), path, diagnostics};
   if (!check_header(cursor, DocumentCodec<Document>::kSchema)) return std::nullopt;
   return decode_document<Document>(cursor);
 }
 
-std::optional<AnyDocument> read_any_document(std::string_view json, const JsonLimits& limits, Faults& faults) {
-  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
+std::optional<AnyDocument> read_any_document(std::string_view json, const JsonLimits& limits,
+                                             Diagnostics& diagnostics) {
+  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, diagnostics);
   if (!tree) return std::nullopt;
   const JsonPath path;
-  const JsonCursor cursor{tree->root(), path, faults};
-  const uint64_t faults_before = faults.total();
+  const JsonCursor cursor{tree->root(), path, diagnostics};
+  const uint64_t diagnostics_before = diagnostics.total();
   const std::string schema = read_header(cursor);
-  if (faults.total() != faults_before) return std::nullopt;
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
   return decode_any(schema, cursor);
 }
 
@@ -198,10 +200,10 @@ CyclicTokens decode_cycle(const JsonCursor& cursor) {
   return cycle;
 }
 
-#define CROSSDOCK_INSTANTIATE(Document)                                                                          \
-  template std::optional<Valid<Document>> read_document<Document>(std::string_view, const JsonLimits&, Faults&); \
-  template std::string to_json<Document>(const Valid<Document>&);                                                \
-  template Sha256Digest digest<Document>(const Valid<Document>&);                                                \
+#define CROSSDOCK_INSTANTIATE(Document)                                                                               \
+  template std::optional<Valid<Document>> read_document<Document>(std::string_view, const JsonLimits&, Diagnostics&); \
+  template std::string to_json<Document>(const Valid<Document>&);                                                     \
+  template Sha256Digest digest<Document>(const Valid<Document>&);                                                     \
   template Sha256Digest digest_of_part<Document>(const Document&)
 
 CROSSDOCK_INSTANTIATE(CacheSchema);

@@ -18,17 +18,17 @@
 
 namespace crossdock {
 
-// Reads and validates one document of the named kind. Empty, and faults are added, when a rule is broken.
+// Reads and validates one document of the named kind. Empty, and diagnostics are added, when a rule is broken.
 // Document: CacheSchema, SnapshotDescriptor, Topology, PlacementManifest, RuntimeBinding, StoreLayout or StoreManifest.
 template <class Document>
-std::optional<Valid<Document>> read_document(std::string_view json, const JsonLimits& limits, Faults& faults);
+std::optional<Valid<Document>> read_document(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics);
 
 using AnyDocument =
     std::variant<Valid<CacheSchema>, Valid<SnapshotDescriptor>, Valid<Topology>, Valid<PlacementManifest>,
                  Valid<RuntimeBinding>, Valid<StoreLayout>, Valid<StoreManifest>>;
 
 // The same for a document of any kind; its field 'schema' tells which.
-std::optional<AnyDocument> read_any_document(std::string_view json, const JsonLimits& limits, Faults& faults);
+std::optional<AnyDocument> read_any_document(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics);
 
 // The canonical text, and the SHA-256 of it. Documents with equal content have equal text, in whatever order lists
 // without an order stood when they were read.

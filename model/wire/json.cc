@@ -27,11 +27,12 @@ std::string reason_of(const nlohmann::detail::exception& error) {
 
 }  // namespace
 
-// Builds the tree from parser events. Each handler returns false to stop the parser; the reason is then in the faults.
+// Builds the tree from parser events. Each handler returns false to stop the parser; the reason is then in the
+// diagnostics.
 class JsonTreeBuilder final : public Sax {
  public:
-  JsonTreeBuilder(JsonTree& tree, const JsonLimits& limits, Faults& faults)
-      : tree_(tree), limits_(limits), faults_(faults) {}
+  JsonTreeBuilder(JsonTree& tree, const JsonLimits& limits, Diagnostics& diagnostics)
+      : tree_(tree), limits_(limits), diagnostics_(diagnostics) {}
 
   bool null() override { return add(JsonKind::kNull, 0); }
   bool boolean(bool value) override { return add(JsonKind::kBool, value ? 1 : 0); }
@@ -71,7 +72,7 @@ class JsonTreeBuilder final : public Sax {
   };
 
   bool refuse(Rule rule, std::string message) {
-    faults_.add(rule, place(), std::move(message));
+    diagnostics_.add(rule, place(), std::move(message));
     return false;
   }
 
@@ -149,29 +150,30 @@ class JsonTreeBuilder final : public Sax {
 
   JsonTree& tree_;
   const JsonLimits& limits_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::vector<Open> open_;
   std::vector<std::string_view> keys_;
   uint32_t key_begin_ = 0;
   uint32_t key_size_ = 0;
 };
 
-std::optional<JsonTree> JsonTree::parse(std::string_view text, const JsonLimits& limits, Faults& faults) {
+std::optional<JsonTree> JsonTree::parse(std::string_view text, const JsonLimits& limits, Diagnostics& diagnostics) {
   CHECK(limits.bytes_max <= UINT32_MAX);
   if (text.size() > limits.bytes_max) {
-    faults.add(Rule::kJsonBytes, "", fmt::format("{} bytes, more than the limit of {}", text.size(), limits.bytes_max));
+    diagnostics.add(Rule::kJsonBytes, "",
+                    fmt::format("{} bytes, more than the limit of {}", text.size(), limits.bytes_max));
     return std::nullopt;
   }
   if (text.starts_with("\xef\xbb\xbf")) {  // which the parser would skip
-    faults.add(Rule::kJsonSyntax, "", "line 1, column 1: a byte order mark");
+    diagnostics.add(Rule::kJsonSyntax, "", "line 1, column 1: a byte order mark");
     return std::nullopt;
   }
   if (const size_t at = text.find('\0'); at != std::string_view::npos) {  // which the parser would take for the end
-    faults.add(Rule::kJsonSyntax, "", fmt::format("byte {} of {} is NUL", at + 1, text.size()));
+    diagnostics.add(Rule::kJsonSyntax, "", fmt::format("byte {} of {} is NUL", at + 1, text.size()));
     return std::nullopt;
   }
   JsonTree tree;
-  JsonTreeBuilder builder(tree, limits, faults);
+  JsonTreeBuilder builder(tree, limits, diagnostics);
   if (!nlohmann::json::sax_parse(text, &builder)) return std::nullopt;
   return tree;
 }

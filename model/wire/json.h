@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 
 namespace crossdock {
 
@@ -53,8 +53,8 @@ class JsonValue {
 
 class JsonTree {
  public:
-  // Empty, and faults are added, when the text is refused.
-  static std::optional<JsonTree> parse(std::string_view text, const JsonLimits& limits, Faults& faults);
+  // Empty, and diagnostics are added, when the text is refused.
+  static std::optional<JsonTree> parse(std::string_view text, const JsonLimits& limits, Diagnostics& diagnostics);
 
   JsonValue root() const { return JsonValue(this, 0); }
 

@@ -25,13 +25,13 @@ std::vector<const Valid<RuntimeBinding>*> sort_bindings(std::span<const Valid<Ru
 }
 
 // Bindings of one side of one operation.
-void check_together(std::span<const Valid<RuntimeBinding>* const> sorted, Faults& faults) {
+void check_together(std::span<const Valid<RuntimeBinding>* const> sorted, Diagnostics& diagnostics) {
   for (size_t i = 1; i < sorted.size(); ++i) {
     const RuntimeBinding& first = **sorted.front();
     const RuntimeBinding& binding = **sorted[i];
     const auto differs = [&](std::string message) {
-      faults.set_document(binding_label(binding));
-      faults.add(Rule::kBindingIdentity, "", std::move(message));
+      diagnostics.set_document(binding_label(binding));
+      diagnostics.add(Rule::kBindingIdentity, "", std::move(message));
     };
     if ((*sorted[i - 1])->participant == binding.participant) differs("the participant is bound twice");
     if (binding.operation != first.operation)
@@ -86,27 +86,28 @@ std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<BindingP
 }
 
 std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
-                                         std::span<const Valid<RuntimeBinding>* const> bindings, Faults& faults) {
-  const uint64_t faults_before = faults.total();
+                                         std::span<const Valid<RuntimeBinding>* const> bindings,
+                                         Diagnostics& diagnostics) {
+  const uint64_t diagnostics_before = diagnostics.total();
   BoundSide side;
   side.kind_ = SideKind::kRuntime;
   side.digest_ = context.placement_digest();
   side.context_ = context.without_snapshot();
   side.bindings_ = sort_bindings(bindings);
   if (side.bindings_.empty()) {
-    faults.add(Rule::kBindingIdentity, "", fmt::format("no binding of placement '{}'", context.placement().name));
+    diagnostics.add(Rule::kBindingIdentity, "", fmt::format("no binding of placement '{}'", context.placement().name));
     return std::nullopt;
   }
   std::vector<BoundParticipant> bound;
   for (const Valid<RuntimeBinding>* binding : side.bindings_) {
-    faults.set_document(binding_label(**binding));
-    check_binding(*binding, context, faults);
+    diagnostics.set_document(binding_label(**binding));
+    check_binding(*binding, context, diagnostics);
     bound.push_back(BoundParticipant{binding, &context});
   }
-  check_together(side.bindings_, faults);
-  if (faults.total() != faults_before) return std::nullopt;
-  check_instances(bound, faults);
-  if (faults.total() != faults_before) return std::nullopt;
+  check_together(side.bindings_, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
+  check_instances(bound, diagnostics);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
 
   const RuntimeBinding& first = **side.bindings_.front();
   side.tokens_ = first.tokens;
@@ -196,7 +197,7 @@ bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings, c
   std::vector<const Valid<RuntimeBinding>*> sorted = sort_bindings(bindings);
   for (size_t i = 0; i < sorted.size(); ++i)
     if (!same_shape(**bindings_[i], **sorted[i])) return false;
-  Faults none;
+  Diagnostics none;
   check_together(sorted, none);
   if (!none.empty() || !epochs_agree(sorted) || !slots_fit(sorted)) return false;
   bindings_ = std::move(sorted);
@@ -234,13 +235,13 @@ bool BoundSide::shares_instance(const BoundSide& other) const {
   });
 }
 
-void BoundSide::check_together_with(const BoundSide& other, Faults& faults) const {
+void BoundSide::check_together_with(const BoundSide& other, Diagnostics& diagnostics) const {
   std::vector<BoundParticipant> bound;
   for (const auto& [side, name] : {std::pair(this, "source"), std::pair(&other, "target")})
     for (const Valid<RuntimeBinding>* binding : side->bindings_)
       bound.push_back(
           BoundParticipant{binding, &*side->context_, fmt::format("{} {}", name, binding_label(**binding))});
-  check_instances(bound, faults);
+  check_instances(bound, diagnostics);
 }
 
 }  // namespace crossdock

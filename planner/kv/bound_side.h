@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/binding.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/store.h"
@@ -56,7 +56,8 @@ class BoundSide {
   // bindings of each instance together. They belong to one operation and one snapshot; a participant has one at most,
   // and one that has nothing to send or receive may go without.
   static std::optional<BoundSide> bind(const BindingContext& context,
-                                       std::span<const Valid<RuntimeBinding>* const> bindings, Faults& faults);
+                                       std::span<const Valid<RuntimeBinding>* const> bindings,
+                                       Diagnostics& diagnostics);
   explicit BoundSide(const Valid<StoreManifest>& manifest, const Sha256Digest& digest);
   explicit BoundSide(const SnapshotObjects& objects);
 
@@ -81,7 +82,7 @@ class BoundSide {
   bool shares_instance(const BoundSide& other) const;
   // The bindings of both sides together (model/kv/binding_rules.h, check_instances): an instance that stands on both
   // has one endpoint, and no byte is on both sides.
-  void check_together_with(const BoundSide& other, Faults& faults) const;
+  void check_together_with(const BoundSide& other, Diagnostics& diagnostics) const;
 
  private:
   BoundSide() = default;

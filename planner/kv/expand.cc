@@ -14,8 +14,8 @@
 namespace crossdock {
 namespace {
 
-bool refuse(uint64_t row_count_max, Faults& faults) {
-  faults.add(Rule::kPlanLimit, "", fmt::format("more than {} rows", row_count_max));
+bool refuse(uint64_t row_count_max, Diagnostics& diagnostics) {
+  diagnostics.add(Rule::kPlanLimit, "", fmt::format("more than {} rows", row_count_max));
   return false;
 }
 
@@ -79,7 +79,8 @@ void merge_neighbours(std::vector<ByteRow>& rows) {
 }  // namespace
 
 std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, const PlanSide& source,
-                                                    const PlanSide& target, uint64_t row_count_max, Faults& faults) {
+                                                    const PlanSide& target, uint64_t row_count_max,
+                                                    Diagnostics& diagnostics) {
   std::vector<LogicalRow> rows;
   HeadOffsets source_heads(source);
   HeadOffsets target_heads(target);
@@ -91,9 +92,9 @@ std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, co
     if (!stretches_of.contains(edge.token_set)) {
       std::optional<IntervalSet> stretches = expand_tokens(plan.token_sets[edge.token_set], row_count_max);
       if (!stretches) {
-        faults.add(Rule::kPlanLimit, "",
-                   fmt::format("the tokens of '{}' are more than {} stretches; name the snapshot or its tokens", to,
-                               row_count_max));
+        diagnostics.add(Rule::kPlanLimit, "",
+                        fmt::format("the tokens of '{}' are more than {} stretches; name the snapshot or its tokens",
+                                    to, row_count_max));
         return std::nullopt;
       }
       stretches_of.emplace(edge.token_set, std::move(*stretches));
@@ -103,7 +104,7 @@ std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, co
       const uint64_t source_offset = source_heads.offset_of(from, component.name, layer, edge.heads.begin());
       const uint64_t target_offset = target_heads.offset_of(to, component.name, layer, edge.heads.begin());
       for (const Range tokens : stretches.ranges()) {
-        if (rows.size() == row_count_max) return refuse(row_count_max, faults);
+        if (rows.size() == row_count_max) return refuse(row_count_max, diagnostics);
         rows.push_back(LogicalRow{from, to, layer, component.name.text(), edge.heads, tokens, source_offset,
                                   target_offset, component.head_dim, component.item_bytes});
       }
@@ -116,7 +117,8 @@ std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, co
 }
 
 std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const StoreLayout& layout,
-                                                const StoreGeometry& geometry, uint64_t row_count_max, Faults& faults) {
+                                                const StoreGeometry& geometry, uint64_t row_count_max,
+                                                Diagnostics& diagnostics) {
   CHECK(plan.kind != PlanKind::kLive);
   // Arrays are sorted by part, then by component, then by group.
   const auto key_of = [&](const StoreArray& array) {
@@ -138,7 +140,7 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
     CHECK(part != nullptr);
     const uint32_t part_index = static_cast<uint32_t>(part - layout.parts.data());
     const bool fits = for_each_layer(plan.layer_sets[edge.layer_set], [&](uint64_t layer) {
-      if (rows.size() == row_count_max) return refuse(row_count_max, faults);
+      if (rows.size() == row_count_max) return refuse(row_count_max, diagnostics);
       const StoreArray& array = find_array(part_index, name, layer);
       rows.push_back(StoreRow{runtime.text(), layer, name.text(), edge.heads, part_index,
                               array.offset_bytes + array.layers.count_below(layer) * array.strides.layer +
@@ -155,9 +157,9 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
 }
 
 std::optional<std::vector<ByteRow>> byte_rows(const TransferPlan& plan, const LoweredPlan& lowered,
-                                              uint64_t row_count_max, Faults& faults) {
+                                              uint64_t row_count_max, Diagnostics& diagnostics) {
   if (lowered.counts().ranges > row_count_max) {
-    refuse(row_count_max, faults);
+    refuse(row_count_max, diagnostics);
     return std::nullopt;
   }
   std::vector<ByteRow> rows;

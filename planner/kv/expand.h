@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "planner/kv/lower.h"
 #include "planner/kv/plan.h"
 #include "planner/kv/plan_side.h"
@@ -57,17 +57,19 @@ struct ByteRow {
 
 inline constexpr uint64_t kRowsMax = uint64_t{1} << 22;
 
-// Each sorted, and empty with a fault (plan-limit) when there would be more than `row_count_max` rows. The plan passed
-// verify_plan with the sides.
+// Each sorted, and empty with a diagnostic (plan-limit) when there would be more than `row_count_max` rows. The plan
+// passed verify_plan with the sides.
 std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, const PlanSide& source,
-                                                    const PlanSide& target, uint64_t row_count_max, Faults& faults);
+                                                    const PlanSide& target, uint64_t row_count_max,
+                                                    Diagnostics& diagnostics);
 
 // Of an upload to, or a restore from, the layout and its geometry; the plan passed verify_plan with that layout.
 std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const StoreLayout& layout,
-                                                const StoreGeometry& geometry, uint64_t row_count_max, Faults& faults);
+                                                const StoreGeometry& geometry, uint64_t row_count_max,
+                                                Diagnostics& diagnostics);
 
 // Neighbours that are contiguous on both sides are one row.
 std::optional<std::vector<ByteRow>> byte_rows(const TransferPlan& plan, const LoweredPlan& lowered,
-                                              uint64_t row_count_max, Faults& faults);
+                                              uint64_t row_count_max, Diagnostics& diagnostics);
 
 }  // namespace crossdock

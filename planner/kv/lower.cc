@@ -109,12 +109,12 @@ const PageTable* find_table(const BoundSide& side, const RowMap& map) {
 class Lowering {
  public:
   Lowering(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, const LowerOptions& options,
-           const LowerLimits& limits, Faults& faults)
-      : plan_(plan), source_(source), target_(target), options_(options), limits_(limits), faults_(faults) {}
+           const LowerLimits& limits, Diagnostics& diagnostics)
+      : plan_(plan), source_(source), target_(target), options_(options), limits_(limits), diagnostics_(diagnostics) {}
 
   std::optional<LoweredPlan> run() {
-    faults_.set_document("plan");
-    if (!check_sides(plan_, source_, target_, faults_)) return std::nullopt;
+    diagnostics_.set_document("plan");
+    if (!check_sides(plan_, source_, target_, diagnostics_)) return std::nullopt;
     result_.source_regions_ = source_.regions();
     result_.target_regions_ = target_.regions();
     source_views_ = index_views(source_);
@@ -146,7 +146,7 @@ class Lowering {
 
   bool is_within(uint64_t count, uint64_t count_max, std::string_view what) {
     if (count <= count_max) return true;
-    faults_.add(Rule::kPlanLimit, "", fmt::format("{} {} are more than {}", count, what, count_max));
+    diagnostics_.add(Rule::kPlanLimit, "", fmt::format("{} {} are more than {}", count, what, count_max));
     return false;
   }
 
@@ -158,7 +158,7 @@ class Lowering {
   const BoundEnd* find_end(const BoundSide& side, const PlanEnd& end, std::string_view which) {
     const BoundEnd* bound = side.find(end.text());
     if (bound == nullptr)
-      faults_.add(Rule::kPlanParticipant, "", fmt::format("{} '{}' has no binding", which, end.text()));
+      diagnostics_.add(Rule::kPlanParticipant, "", fmt::format("{} '{}' has no binding", which, end.text()));
     return bound;
   }
 
@@ -274,7 +274,7 @@ class Lowering {
 
   void refuse_work() { stop(fmt::format("more than {} pairs of views to look at", limits_.work_max)); }
   void stop(std::string message) {
-    if (!stopped_) faults_.add(Rule::kPlanLimit, "", std::move(message));
+    if (!stopped_) diagnostics_.add(Rule::kPlanLimit, "", std::move(message));
     stopped_ = true;
   }
 
@@ -287,11 +287,11 @@ class Lowering {
     const std::optional<uint64_t> wanted =
         (Checked(plan_.layer_sets[edge.layer_set].count()) * edge.heads.size() * rows * component.head_dim).value();
     if (!wanted || items_ == Range::kUnbounded) {
-      faults_.add(Rule::kPlanLimit, fmt::format("edge {}", number), "has more than 2^64 - 1 items");
+      diagnostics_.add(Rule::kPlanLimit, fmt::format("edge {}", number), "has more than 2^64 - 1 items");
       return false;
     }
     if (*wanted == items_) return true;
-    faults_.add(
+    diagnostics_.add(
         Rule::kPlanGap, fmt::format("edge {}", number),
         fmt::format("the views of '{}' and '{}' have {} items in common, not {} (component {}, layers {}, heads {})",
                     plan_.sources[edge.source].text(), plan_.targets[edge.target].text(), items_, *wanted,
@@ -331,7 +331,7 @@ class Lowering {
   const BoundSide& target_;
   const LowerOptions& options_;
   const LowerLimits& limits_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   LoweredPlan result_;
   LoweredPlan::Patterns patterns_;
   std::vector<ViewIndex> source_views_;  // of each bound end
@@ -448,7 +448,7 @@ std::vector<CopyStep> LoweredPlan::steps(const LoweredPair& pair) const {
 }
 
 std::optional<BatchedSteps> batch_steps(const LoweredPlan& lowered, const LoweredPair& pair, StepSplit split,
-                                        const BatchLimits& limits, Faults& faults) {
+                                        const BatchLimits& limits, Diagnostics& diagnostics) {
   split.bytes_max = std::min(split.bytes_max, limits.bytes_max);
   BatchedSteps batched;
   bool fits = true;
@@ -457,7 +457,7 @@ std::optional<BatchedSteps> batch_steps(const LoweredPlan& lowered, const Lowere
     fits = fits && append_split(step, split, batched.steps);
   });
   if (!fits) {
-    faults.add(Rule::kPlanLimit, "", fmt::format("more than {} steps after splitting", split.step_count_max));
+    diagnostics.add(Rule::kPlanLimit, "", fmt::format("more than {} steps after splitting", split.step_count_max));
     return std::nullopt;
   }
   batched.batch_ends = batch_ends(batched.steps, limits);
@@ -486,9 +486,9 @@ LoweredPlan LoweredPlan::rebound(const TransferPlan& plan, const BoundSide& sour
   return fresh;
 }
 
-bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Faults& faults) {
-  const uint64_t faults_before = faults.total();
-  const auto differs = [&](std::string message) { faults.add(Rule::kPlanIdentity, "", std::move(message)); };
+bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Diagnostics& diagnostics) {
+  const uint64_t diagnostics_before = diagnostics.total();
+  const auto differs = [&](std::string message) { diagnostics.add(Rule::kPlanIdentity, "", std::move(message)); };
   if (source.digest() != plan.source_digest)
     differs(fmt::format("the source's bytes are of {}, the plan is of {}", source.digest().hex(),
                         plan.source_digest.hex()));
@@ -506,13 +506,13 @@ bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundS
                         target.operation()->text()));
   if (source.snapshot_digest() && target.snapshot_digest() && *source.snapshot_digest() != *target.snapshot_digest())
     differs("source and target are bound for different snapshots");
-  if (source.shares_instance(target)) source.check_together_with(target, faults);
-  return faults.total() == faults_before;
+  if (source.shares_instance(target)) source.check_together_with(target, diagnostics);
+  return diagnostics.total() == diagnostics_before;
 }
 
 std::optional<LoweredPlan> lower(const TransferPlan& plan, const BoundSide& source, const BoundSide& target,
-                                 const LowerOptions& options, const LowerLimits& limits, Faults& faults) {
-  return Lowering(plan, source, target, options, limits, faults).run();
+                                 const LowerOptions& options, const LowerLimits& limits, Diagnostics& diagnostics) {
+  return Lowering(plan, source, target, options, limits, diagnostics).run();
 }
 
 }  // namespace crossdock

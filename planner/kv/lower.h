@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "planner/copy/steps.h"
 #include "planner/kv/bound_side.h"
 #include "planner/kv/page_runs.h"
@@ -157,19 +157,19 @@ struct BatchedSteps {
   uint64_t ranges = 0;             // contiguous byte ranges after splitting
 };
 
-// Steps are cut to the bytes of a batch as well. Empty, with a fault (plan-limit), when there would be more than
+// Steps are cut to the bytes of a batch as well. Empty, with a diagnostic (plan-limit), when there would be more than
 // split.step_count_max steps.
 std::optional<BatchedSteps> batch_steps(const LoweredPlan& lowered, const LoweredPair& pair, StepSplit split,
-                                        const BatchLimits& limits, Faults& faults);
+                                        const BatchLimits& limits, Diagnostics& diagnostics);
 
-// Whether the two sides belong to the plan and to each other; adds faults when they do not: plan-identity, and the
+// Whether the two sides belong to the plan and to each other; adds diagnostics when they do not: plan-identity, and the
 // rules of instances where one stands on both sides (no byte may be source and target).
-bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Faults& faults);
+bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Diagnostics& diagnostics);
 
-// Requires that the plan passed verify_plan against the documents that the two sides are of. Faults: plan-identity (a
-// side of another document, operation, snapshot or interval of tokens), plan-participant (an end of an edge is not
+// Requires that the plan passed verify_plan against the documents that the two sides are of. Diagnostics: plan-identity
+// (a side of another document, operation, snapshot or interval of tokens), plan-participant (an end of an edge is not
 // bound), plan-gap (views hold less than an edge: they do not belong to what the plan was made of), plan-limit.
 std::optional<LoweredPlan> lower(const TransferPlan& plan, const BoundSide& source, const BoundSide& target,
-                                 const LowerOptions& options, const LowerLimits& limits, Faults& faults);
+                                 const LowerOptions& options, const LowerLimits& limits, Diagnostics& diagnostics);
 
 }  // namespace crossdock

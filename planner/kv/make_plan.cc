@@ -65,14 +65,19 @@ void merge_edges(TransferPlan& plan, Interner<IntervalSet>& layer_sets) {
 class Planner {
  public:
   Planner(const PlanSide& source, const PlanSide& target, const PlanOptions& options, const PlanLimits& limits,
-          Faults& faults, BalanceReport* report)
-      : source_(source), target_(target), options_(options), limits_(limits), faults_(faults), report_(report) {}
+          Diagnostics& diagnostics, BalanceReport* report)
+      : source_(source),
+        target_(target),
+        options_(options),
+        limits_(limits),
+        diagnostics_(diagnostics),
+        report_(report) {}
 
   std::optional<Valid<TransferPlan>> run() {
-    faults_.set_document("plan");
-    const uint64_t faults_before = faults_.total();
+    diagnostics_.set_document("plan");
+    const uint64_t diagnostics_before = diagnostics_.total();
     if (!check_sides() || !choose_sources() || !choose_targets()) return std::nullopt;
-    std::optional<CommonTensors> common = match_tensors(source_, target_, options_, faults_);
+    std::optional<CommonTensors> common = match_tensors(source_, target_, options_, diagnostics_);
     if (!common || !check_tokens(*common)) return std::nullopt;
 
     plan_.source_digest = source_.digest();
@@ -88,7 +93,7 @@ class Planner {
     SourceIndex index(std::move(source_claims), numbers_);
     TokenJoiner joiner(numbers_, plan_.tensors, limits_.token_range_count_max);
     std::vector<ChosenEdge> edges = join(index, target_claims, joiner);
-    if (faults_.total() != faults_before) return std::nullopt;
+    if (diagnostics_.total() != diagnostics_before) return std::nullopt;
     return finish(std::move(edges), target_claims, joiner);
   }
 
@@ -96,23 +101,24 @@ class Planner {
   bool check_sides() {
     const std::optional<PlanKind> kind = kind_of(source_, target_);
     if (!kind) {
-      faults_.add(Rule::kPlanIdentity, "", fmt::format("nothing goes from {} to {}", source_.label(), target_.label()));
+      diagnostics_.add(Rule::kPlanIdentity, "",
+                       fmt::format("nothing goes from {} to {}", source_.label(), target_.label()));
       return false;
     }
     plan_.kind = *kind;
     if (source_.resource() != nullptr && target_.resource() != nullptr && *source_.resource() != *target_.resource())
-      faults_.add(Rule::kPlanIdentity, source_.label(),
-                  fmt::format("is about resource '{}', {} about '{}'", source_.resource()->text(), target_.label(),
-                              target_.resource()->text()));
+      diagnostics_.add(Rule::kPlanIdentity, source_.label(),
+                       fmt::format("is about resource '{}', {} about '{}'", source_.resource()->text(), target_.label(),
+                                   target_.resource()->text()));
     else if (source_.revision() != nullptr && target_.revision() != nullptr &&
              *source_.revision() != *target_.revision())
-      faults_.add(Rule::kPlanIdentity, source_.label(),
-                  fmt::format("is about revision '{}', {} about '{}'", source_.revision()->text(), target_.label(),
-                              target_.revision()->text()));
+      diagnostics_.add(Rule::kPlanIdentity, source_.label(),
+                       fmt::format("is about revision '{}', {} about '{}'", source_.revision()->text(), target_.label(),
+                                   target_.revision()->text()));
     else if (source_.kind() == SideKind::kStoreManifest && options_.snapshot_tokens != source_.tokens())
-      faults_.add(Rule::kPlanIdentity, source_.label(),
-                  fmt::format("holds tokens {}, and the plan is about {}", range_text(source_.tokens()),
-                              options_.snapshot_tokens ? range_text(*options_.snapshot_tokens) : "no snapshot"));
+      diagnostics_.add(Rule::kPlanIdentity, source_.label(),
+                       fmt::format("holds tokens {}, and the plan is about {}", range_text(source_.tokens()),
+                                   options_.snapshot_tokens ? range_text(*options_.snapshot_tokens) : "no snapshot"));
     else
       return true;
     return false;
@@ -162,7 +168,7 @@ class Planner {
     for (const PlanEnd& end : only) {
       const PlanOwner* owner = side.find(end.text());
       if (owner == nullptr) {
-        faults_.add(Rule::kPlanParticipant, side.label(), fmt::format("has no '{}'", end.text()));
+        diagnostics_.add(Rule::kPlanParticipant, side.label(), fmt::format("has no '{}'", end.text()));
         return false;
       }
       owners.push_back(static_cast<uint32_t>(owner - side.owners().data()));
@@ -175,27 +181,27 @@ class Planner {
   void refuse_dp(const PlanSide& side, uint64_t wanted, const std::set<uint64_t>& ranks) {
     std::vector<Range> there;
     for (const uint64_t rank : ranks) there.emplace_back(rank, rank + 1);
-    faults_.add(Rule::kPlanParticipant, side.label(),
-                fmt::format("has no participant of data-parallel rank {} (there are {})", wanted,
-                            set_text(IntervalSet::from_ranges(std::move(there)))));
+    diagnostics_.add(Rule::kPlanParticipant, side.label(),
+                     fmt::format("has no participant of data-parallel rank {} (there are {})", wanted,
+                                 set_text(IntervalSet::from_ranges(std::move(there)))));
   }
 
   // A request for tokens that are not there, and sides that are about fewer than are to be moved.
   bool check_tokens(const CommonTensors& common) {
     const Range there = options_.snapshot_tokens.value_or(target_.tokens());
     if (options_.tokens != Range::all() && there.intersect(options_.tokens).empty()) {
-      faults_.add(Rule::kPlanEmpty, "",
-                  fmt::format("tokens {} lie outside {}", range_text(options_.tokens), range_text(there)));
+      diagnostics_.add(Rule::kPlanEmpty, "",
+                       fmt::format("tokens {} lie outside {}", range_text(options_.tokens), range_text(there)));
       return false;
     }
     for (const PlanTensor& tensor : common.tensors) {
       if (tensor.component.is_state()) continue;
       for (const PlanSide* side : {&source_, &target_}) {
         if (side->tokens().contains(tensor.tokens)) continue;
-        faults_.add(side == &source_ ? Rule::kPlanGap : Rule::kTokenBounds, side->label(),
-                    fmt::format("is about tokens {}, and {} are to be moved (component {}, layers {})",
-                                range_text(side->tokens()), range_text(tensor.tokens), tensor.component.name.text(),
-                                set_text(tensor.layers)));
+        diagnostics_.add(side == &source_ ? Rule::kPlanGap : Rule::kTokenBounds, side->label(),
+                         fmt::format("is about tokens {}, and {} are to be moved (component {}, layers {})",
+                                     range_text(side->tokens()), range_text(tensor.tokens),
+                                     tensor.component.name.text(), set_text(tensor.layers)));
         return false;
       }
     }
@@ -210,16 +216,18 @@ class Planner {
     else
       join_by_demand(index, target_claims, joiner, edges);
     if (joiner.too_many())
-      faults_.add(Rule::kPlanLimit, "",
-                  fmt::format("the token cycles of source and target have a common period of more than {} blocks",
-                              limits_.token_range_count_max));
+      diagnostics_.add(Rule::kPlanLimit, "",
+                       fmt::format("the token cycles of source and target have a common period of more than {} blocks",
+                                   limits_.token_range_count_max));
     if (edges.size() > limits_.edge_count_max) refuse_edges();
     return edges;
   }
 
-  void refuse_edges() { faults_.add(Rule::kPlanLimit, "", fmt::format("more than {} edges", limits_.edge_count_max)); }
+  void refuse_edges() {
+    diagnostics_.add(Rule::kPlanLimit, "", fmt::format("more than {} edges", limits_.edge_count_max));
+  }
   void refuse_work() {
-    faults_.add(Rule::kPlanLimit, "", fmt::format("more than {} pairs of regions to look at", limits_.work_max));
+    diagnostics_.add(Rule::kPlanLimit, "", fmt::format("more than {} pairs of regions to look at", limits_.work_max));
   }
 
   uint32_t source_dp_of(const Claim& target) const {
@@ -269,7 +277,7 @@ class Planner {
     }
     const std::optional<uint64_t> blocks = collector.block_count();
     if (!blocks || *blocks > kBalancedBlocksMax) {
-      faults_.add(Rule::kPlanLimit, "", fmt::format("more than {} layers x heads to balance", kBalancedBlocksMax));
+      diagnostics_.add(Rule::kPlanLimit, "", fmt::format("more than {} layers x heads to balance", kBalancedBlocksMax));
       return;
     }
     uint32_t nic_count = 0;
@@ -287,16 +295,16 @@ class Planner {
     std::set<std::string> names;
     for (const NicGroup& group : options_.nics) {
       if (!names.insert(group.name).second) {
-        faults_.add(Rule::kPlanParticipant, fmt::format("network interface '{}'", group.name), "is named twice");
+        diagnostics_.add(Rule::kPlanParticipant, fmt::format("network interface '{}'", group.name), "is named twice");
         return std::nullopt;
       }
       for (const PlanEnd& end : group.participants) {
         const PlanOwner* owner = source_.find(end.text());
         const size_t number = owner == nullptr ? 0 : static_cast<size_t>(owner - source_.owners().data());
         if (owner == nullptr || nic_of[number] != UINT32_MAX) {
-          faults_.add(Rule::kPlanParticipant, fmt::format("network interface '{}'", group.name),
-                      owner == nullptr ? fmt::format("{} has no '{}'", source_.label(), end.text())
-                                       : fmt::format("'{}' has one already", end.text()));
+          diagnostics_.add(Rule::kPlanParticipant, fmt::format("network interface '{}'", group.name),
+                           owner == nullptr ? fmt::format("{} has no '{}'", source_.label(), end.text())
+                                            : fmt::format("'{}' has one already", end.text()));
           return std::nullopt;
         }
         nic_of[number] = nic_count;
@@ -330,16 +338,16 @@ class Planner {
     plan_.layer_sets = numbers_.layer_sets.to_vector();
     plan_.token_sets = joiner.token_sets().to_vector();
     if (plan_.edges.empty() && requires_something(target_claims)) {
-      faults_.add(Rule::kPlanEmpty, "",
-                  fmt::format("{} brings nothing of what {} requires", source_.label(), target_.label()));
+      diagnostics_.add(Rule::kPlanEmpty, "",
+                       fmt::format("{} brings nothing of what {} requires", source_.label(), target_.label()));
       return std::nullopt;
     }
-    std::optional<Valid<TransferPlan>> plan = Valid<TransferPlan>::make(std::move(plan_), faults_);
+    std::optional<Valid<TransferPlan>> plan = Valid<TransferPlan>::make(std::move(plan_), diagnostics_);
     // Whoever leaves out sources may leave elements without any; other plans cover what valid documents cover.
     if (plan && !options_.sources.empty()) {
-      const uint64_t faults_before = faults_.total();
-      verify_plan(*plan, source_, target_, VerifyLimits{}, faults_);
-      if (faults_.total() != faults_before) return std::nullopt;
+      const uint64_t diagnostics_before = diagnostics_.total();
+      verify_plan(*plan, source_, target_, VerifyLimits{}, diagnostics_);
+      if (diagnostics_.total() != diagnostics_before) return std::nullopt;
     }
     return plan;
   }
@@ -356,7 +364,7 @@ class Planner {
   const PlanSide& target_;
   const PlanOptions& options_;
   const PlanLimits& limits_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   BalanceReport* report_;
   std::vector<uint32_t> source_owners_;  // that may serve, ascending
   std::vector<uint32_t> target_owners_;
@@ -369,21 +377,22 @@ class Planner {
 }  // namespace
 
 void check_snapshot(const SnapshotDescriptor& snapshot, const PlanSide& source,
-                    const Sha256Digest& source_schema_digest, const PlanSide& target, Faults& faults) {
+                    const Sha256Digest& source_schema_digest, const PlanSide& target, Diagnostics& diagnostics) {
   for (const PlanSide* side : {&source, &target})
     if (side->resource() != nullptr && *side->resource() != snapshot.resource)
-      faults.add(Rule::kPlanIdentity, side->label(),
-                 fmt::format("is about resource '{}', the snapshot about '{}'", side->resource()->text(),
-                             snapshot.resource.text()));
+      diagnostics.add(Rule::kPlanIdentity, side->label(),
+                      fmt::format("is about resource '{}', the snapshot about '{}'", side->resource()->text(),
+                                  snapshot.resource.text()));
   if (snapshot.cache_schema_digest != source_schema_digest)
-    faults.add(Rule::kPlanIdentity, source.label(),
-               fmt::format("has the cache schema {}, the snapshot names {}", source_schema_digest.hex(),
-                           snapshot.cache_schema_digest.hex()));
+    diagnostics.add(Rule::kPlanIdentity, source.label(),
+                    fmt::format("has the cache schema {}, the snapshot names {}", source_schema_digest.hex(),
+                                snapshot.cache_schema_digest.hex()));
 }
 
 std::optional<Valid<TransferPlan>> make_plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
-                                             const PlanLimits& limits, Faults& faults, BalanceReport* report) {
-  return Planner(source, target, options, limits, faults, report).run();
+                                             const PlanLimits& limits, Diagnostics& diagnostics,
+                                             BalanceReport* report) {
+  return Planner(source, target, options, limits, diagnostics, report).run();
 }
 
 }  // namespace crossdock

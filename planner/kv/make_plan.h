@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/snapshot.h"
 #include "model/valid.h"
 #include "planner/kv/plan.h"
@@ -52,9 +52,9 @@ struct PlanOptions {
 };
 
 // Whether the snapshot is one that both sides are about: the same resource, and the source's cache schema, whose digest
-// the caller gives. Adds faults (plan-identity) when not.
+// the caller gives. Adds diagnostics (plan-identity) when not.
 void check_snapshot(const SnapshotDescriptor& snapshot, const PlanSide& source,
-                    const Sha256Digest& source_schema_digest, const PlanSide& target, Faults& faults);
+                    const Sha256Digest& source_schema_digest, const PlanSide& target, Diagnostics& diagnostics);
 
 // What the most loaded source NIC sends, in bytes. Tokens without end are weighed as kWeighedTokens of them.
 struct BalanceReport {
@@ -65,11 +65,12 @@ struct BalanceReport {
 
 inline constexpr uint64_t kWeighedTokens = 32768;
 
-// Empty, and faults are added, when the documents do not fit together (plan-schema: which field of which component;
-// plan-identity; plan-participant), something that is required has no source (plan-gap), the whole plan moves nothing
-// although something is required (plan-empty), or a limit is passed (plan-limit). With
-// kBalanced `report` gets the loads.
+// Empty, and diagnostics are added, when the documents do not fit together (plan-schema: which field of which
+// component; plan-identity; plan-participant), something that is required has no source (plan-gap), the whole plan
+// moves nothing although something is required (plan-empty), or a limit is passed (plan-limit). With kBalanced `report`
+// gets the loads.
 std::optional<Valid<TransferPlan>> make_plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
-                                             const PlanLimits& limits, Faults& faults, BalanceReport* report = nullptr);
+                                             const PlanLimits& limits, Diagnostics& diagnostics,
+                                             BalanceReport* report = nullptr);
 
 }  // namespace crossdock

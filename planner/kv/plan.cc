@@ -70,15 +70,16 @@ auto tensor_key(const PlanTensor& tensor) { return std::tie(tensor.layers, tenso
 
 class PlanRules {
  public:
-  PlanRules(const TransferPlan& plan, Faults& faults) : plan_(plan), faults_(faults), faults_before_(faults.total()) {}
+  PlanRules(const TransferPlan& plan, Diagnostics& diagnostics)
+      : plan_(plan), diagnostics_(diagnostics), diagnostics_before_(diagnostics.total()) {}
 
   void run() {
     check_lists();
-    if (faults_.total() != faults_before_) return;
+    if (diagnostics_.total() != diagnostics_before_) return;
     std::vector<bool> source_used(plan_.sources.size());
-    for (size_t i = 0; i < plan_.edges.size() && !faults_.full(); ++i) {
+    for (size_t i = 0; i < plan_.edges.size() && !diagnostics_.full(); ++i) {
       if (!indices_fit(plan_, plan_.edges[i])) {
-        faults_.add(Rule::kPlanIndex, edge_place(i), "names an entry that its list does not have");
+        diagnostics_.add(Rule::kPlanIndex, edge_place(i), "names an entry that its list does not have");
         continue;
       }
       source_used[plan_.edges[i].source] = true;
@@ -86,24 +87,26 @@ class PlanRules {
     }
     const auto idle = std::find(source_used.begin(), source_used.end(), false);
     if (idle != source_used.end())
-      faults_.add(Rule::kPlanIndex, "",
-                  fmt::format("source '{}' has no edge",
-                              plan_.sources[static_cast<size_t>(idle - source_used.begin())].text()));
+      diagnostics_.add(Rule::kPlanIndex, "",
+                       fmt::format("source '{}' has no edge",
+                                   plan_.sources[static_cast<size_t>(idle - source_used.begin())].text()));
   }
 
  private:
   void check_lists() {
-    if (plan_.targets.empty()) faults_.add(Rule::kPlanParticipant, "targets", "a plan is for at least one target");
+    if (plan_.targets.empty()) diagnostics_.add(Rule::kPlanParticipant, "targets", "a plan is for at least one target");
     for (const auto& [ends, name] : {std::pair(&plan_.targets, "target"), std::pair(&plan_.sources, "source")})
-      for (const PlanEnd& end : *ends) check_name(end.text(), "", name, faults_);
-    if (!strictly_sorted(plan_.targets)) faults_.add(Rule::kPlanParticipant, "targets", "a target stands there twice");
-    if (!strictly_sorted(plan_.sources)) faults_.add(Rule::kPlanParticipant, "sources", "a source stands there twice");
-    if (plan_.tokens.empty()) faults_.add(Rule::kPlanEmpty, "tokens", "a plan is about at least one token");
+      for (const PlanEnd& end : *ends) check_name(end.text(), "", name, diagnostics_);
+    if (!strictly_sorted(plan_.targets))
+      diagnostics_.add(Rule::kPlanParticipant, "targets", "a target stands there twice");
+    if (!strictly_sorted(plan_.sources))
+      diagnostics_.add(Rule::kPlanParticipant, "sources", "a source stands there twice");
+    if (plan_.tokens.empty()) diagnostics_.add(Rule::kPlanEmpty, "tokens", "a plan is about at least one token");
     if (plan_.snapshot_tokens && plan_.snapshot_tokens->empty())
-      faults_.add(Rule::kSnapshotEmpty, "snapshot_tokens", "a snapshot holds at least one token");
-    for (size_t i = 0; i < plan_.tensors.size() && !faults_.full(); ++i) check_tensor(i);
+      diagnostics_.add(Rule::kSnapshotEmpty, "snapshot_tokens", "a snapshot holds at least one token");
+    for (size_t i = 0; i < plan_.tensors.size() && !diagnostics_.full(); ++i) check_tensor(i);
     token_facts_.reserve(plan_.token_sets.size());
-    for (size_t i = 0; i < plan_.token_sets.size() && !faults_.full(); ++i) check_token_set(i);
+    for (size_t i = 0; i < plan_.token_sets.size() && !diagnostics_.full(); ++i) check_token_set(i);
     checked_within_.resize(plan_.layer_sets.size(), SIZE_MAX);
   }
 
@@ -114,9 +117,9 @@ class PlanRules {
     if (set.cycle) {
       const CyclicTokens& cycle = *set.cycle;
       if (cycle.block_tokens == 0 || cycle.blocks.empty() || cycle.blocks.hull().end() > cycle.cycle_blocks) {
-        faults_.add(Rule::kCycleBounds, place,
-                    fmt::format("blocks {} of {} tokens do not fit a cycle of {} blocks", set_text(cycle.blocks),
-                                cycle.block_tokens, cycle.cycle_blocks));
+        diagnostics_.add(Rule::kCycleBounds, place,
+                         fmt::format("blocks {} of {} tokens do not fit a cycle of {} blocks", set_text(cycle.blocks),
+                                     cycle.block_tokens, cycle.cycle_blocks));
         return;
       }
       facts.inner_boundaries = cycle.block_tokens;
@@ -131,20 +134,21 @@ class PlanRules {
   void check_tensor(size_t index) {
     const PlanTensor& tensor = plan_.tensors[index];
     const std::string place = fmt::format("tensor {}", index);
-    if (tensor.layers.empty()) faults_.add(Rule::kPlanTensor, place, "has no layer");
+    if (tensor.layers.empty()) diagnostics_.add(Rule::kPlanTensor, place, "has no layer");
     if (index > 0 && !(tensor_key(plan_.tensors[index - 1]) < tensor_key(tensor)))
-      faults_.add(Rule::kPlanTensor, place, "stands there twice");
+      diagnostics_.add(Rule::kPlanTensor, place, "stands there twice");
     const Component& c = tensor.component;
-    check_name(c.name.text(), place, "the component's name", faults_);
-    check_name(c.dtype, place, "dtype", faults_);
-    check_name(c.encoding, place, "encoding", faults_);
+    check_name(c.name.text(), place, "the component's name", diagnostics_);
+    check_name(c.dtype, place, "dtype", diagnostics_);
+    check_name(c.encoding, place, "encoding", diagnostics_);
     if (c.is_state() && tensor.tokens != Range(0, 1))
-      faults_.add(Rule::kStateTokens, place,
-                  fmt::format("tokens {} of a state component must be [0,1)", range_text(tensor.tokens)));
+      diagnostics_.add(Rule::kStateTokens, place,
+                       fmt::format("tokens {} of a state component must be [0,1)", range_text(tensor.tokens)));
     const bool fits = (Checked(c.head_count) * c.head_dim * c.item_bytes).value().has_value();
     if (!fits || c.head_count == 0 || c.head_dim == 0 || c.item_bytes == 0 || c.tokens_per_row == uint64_t{0})
-      faults_.add(Rule::kPlanTensor, place,
-                  fmt::format("{} heads x {} x {} bytes is no size of a row", c.head_count, c.head_dim, c.item_bytes));
+      diagnostics_.add(
+          Rule::kPlanTensor, place,
+          fmt::format("{} heads x {} x {} bytes is no size of a row", c.head_count, c.head_dim, c.item_bytes));
   }
 
   void check_edge(size_t index) {
@@ -153,19 +157,19 @@ class PlanRules {
     const IntervalSet& layers = plan_.layer_sets[edge.layer_set];
     const Range tokens = plan_.token_sets[edge.token_set].intervals.hull();
     if (layers.empty() || edge.heads.empty() || token_facts_[edge.token_set].count == 0)
-      faults_.add(Rule::kPlanEdge, edge_place(index), "moves nothing");
+      diagnostics_.add(Rule::kPlanEdge, edge_place(index), "moves nothing");
     check_layers(index);
     if (edge.heads.end() > tensor.component.head_count)
-      faults_.add(Rule::kPlanTensor, edge_place(index),
-                  fmt::format("heads {} end past head count {} (component {})", range_text(edge.heads),
-                              tensor.component.head_count, tensor.component.name.text()));
+      diagnostics_.add(Rule::kPlanTensor, edge_place(index),
+                       fmt::format("heads {} end past head count {} (component {})", range_text(edge.heads),
+                                   tensor.component.head_count, tensor.component.name.text()));
     if (!tensor.tokens.contains(tokens))
-      faults_.add(Rule::kPlanTensor, edge_place(index),
-                  fmt::format("tokens {} are not within those of tensor {}, {}", range_text(tokens), edge.tensor,
-                              range_text(tensor.tokens)));
+      diagnostics_.add(Rule::kPlanTensor, edge_place(index),
+                       fmt::format("tokens {} are not within those of tensor {}, {}", range_text(tokens), edge.tensor,
+                                   range_text(tensor.tokens)));
     check_rows(index);
     if (index > 0 && plan_.edges[index - 1] == edge)
-      faults_.add(Rule::kPlanEdge, edge_place(index), "stands there twice");
+      diagnostics_.add(Rule::kPlanEdge, edge_place(index), "stands there twice");
   }
 
   void check_layers(size_t index) {
@@ -176,16 +180,17 @@ class PlanRules {
     work_ += layers.ranges().size() + allowed.ranges().size();
     if (work_ > kWorkMax) {
       if (checked_all_)
-        faults_.add(Rule::kPlanLimit, edge_place(index), fmt::format("more than {} steps to check layers", kWorkMax));
+        diagnostics_.add(Rule::kPlanLimit, edge_place(index),
+                         fmt::format("more than {} steps to check layers", kWorkMax));
       checked_all_ = false;
       return;
     }
     if (allowed.contains(layers))
       checked_within_[edge.layer_set] = edge.tensor;
     else
-      faults_.add(Rule::kPlanTensor, edge_place(index),
-                  fmt::format("layers {} are not within those of tensor {}, {}", set_text(layers), edge.tensor,
-                              set_text(allowed)));
+      diagnostics_.add(Rule::kPlanTensor, edge_place(index),
+                       fmt::format("layers {} are not within those of tensor {}, {}", set_text(layers), edge.tensor,
+                                   set_text(allowed)));
   }
 
   // Rows are copied whole: an edge may cut one only where the tensor's tokens begin or end.
@@ -196,9 +201,9 @@ class PlanRules {
     if (unit == 1) return;
     const Range tokens = plan_.token_sets[edge.token_set].intervals.hull();
     if (cuts_row(tokens, tensor.tokens, unit) || token_facts_[edge.token_set].inner_boundaries % unit != 0)
-      faults_.add(Rule::kTokenAlignment, edge_place(index),
-                  fmt::format("tokens within {} cut a row of {} tokens (component {})", range_text(tokens), unit,
-                              tensor.component.name.text()));
+      diagnostics_.add(Rule::kTokenAlignment, edge_place(index),
+                       fmt::format("tokens within {} cut a row of {} tokens (component {})", range_text(tokens), unit,
+                                   tensor.component.name.text()));
   }
 
   struct TokenFacts {
@@ -210,8 +215,8 @@ class PlanRules {
   static constexpr uint64_t kWorkMax = uint64_t{1} << 27;
 
   const TransferPlan& plan_;
-  Faults& faults_;
-  uint64_t faults_before_;
+  Diagnostics& diagnostics_;
+  uint64_t diagnostics_before_;
   std::vector<TokenFacts> token_facts_;
   std::vector<size_t> checked_within_;  // for each layer set a tensor that is known to hold it
   uint64_t work_ = 0;
@@ -246,9 +251,9 @@ void canonicalize(TransferPlan& plan) {
   if (!std::is_sorted(plan.edges.begin(), plan.edges.end())) std::sort(plan.edges.begin(), plan.edges.end());
 }
 
-void validate(const TransferPlan& plan, Faults& faults) {
-  faults.set_document("plan");
-  PlanRules(plan, faults).run();
+void validate(const TransferPlan& plan, Diagnostics& diagnostics) {
+  diagnostics.set_document("plan");
+  PlanRules(plan, diagnostics).run();
 }
 
 uint64_t block_bytes(const Component& component, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens) {

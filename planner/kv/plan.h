@@ -12,7 +12,7 @@
 
 #include "base/interval_set.h"
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/ids.h"
 #include "model/kv/cache_schema.h"
 #include "planner/kv/plan_side.h"
@@ -77,7 +77,7 @@ struct TransferPlan {
 // See model/valid.h: order, and the rules that need no other document (indices, empty edges, dims, layers within the
 // tensor). planner/kv/verify_plan.h has the proof against the two documents.
 void canonicalize(TransferPlan& plan);
-void validate(const TransferPlan& plan, Faults& faults);
+void validate(const TransferPlan& plan, Diagnostics& diagnostics);
 
 // Bytes of layers x heads x tokens of one component. Saturates at 2^64 - 1, as for tokens without end.
 uint64_t block_bytes(const Component& component, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens);

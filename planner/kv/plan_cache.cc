@@ -18,7 +18,7 @@ std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<Pla
 
 // Takes new pages; false when they cannot be taken, or the bindings are not about this placement and snapshot.
 bool rebind(BoundSide& side, const BindingContext& context, const std::vector<const Valid<RuntimeBinding>*>& bindings) {
-  Faults none;
+  Diagnostics none;
   for (const Valid<RuntimeBinding>* binding : bindings) check_binding_identity(**binding, context, none);
   return none.empty() && side.rebind(bindings, &context);
 }
@@ -29,14 +29,14 @@ PlanCache::PlanCache(const PlanCacheLimits& limits)
     : limits_(limits), plans_(limits.plan_count_max), lowered_(limits.lowered_count_max) {}
 
 PlanCache::PlanPointer PlanCache::plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
-                                       Faults& faults) {
+                                       Diagnostics& diagnostics) {
   const PlanKey key(source.digest(), target.digest(), options);
   if (const PlanPointer* known = plans_.find(key)) {
     ++counts_.plans_reused;
     return *known;
   }
   std::optional<Valid<TransferPlan>> made =
-      make_proved_plan(source, target, options, limits_.plan, limits_.verify, faults);
+      make_proved_plan(source, target, options, limits_.plan, limits_.verify, diagnostics);
   if (!made) return nullptr;
   ++counts_.plans_made;
   return plans_.put(key, std::make_shared<const Valid<TransferPlan>>(std::move(*made)));
@@ -45,14 +45,15 @@ PlanCache::PlanPointer PlanCache::plan(const PlanSide& source, const PlanSide& t
 std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, const BindingContext& source,
                                                     std::vector<BindingPointer> source_bindings,
                                                     const BindingContext& target,
-                                                    std::vector<BindingPointer> target_bindings, Faults& faults) {
+                                                    std::vector<BindingPointer> target_bindings,
+                                                    Diagnostics& diagnostics) {
   const std::vector<const Valid<RuntimeBinding>*> source_list = pointers_to(source_bindings);
   const std::vector<const Valid<RuntimeBinding>*> target_list = pointers_to(target_bindings);
   const LoweredKey key(plan.get(), names_of(source_bindings), names_of(target_bindings));
   if (Template* known = lowered_.find(key)) {
     BoundSide new_source = known->source;
     BoundSide new_target = known->target;
-    Faults none;
+    Diagnostics none;
     const bool takes_pages = rebind(new_source, source, source_list) && rebind(new_target, target, target_list) &&
                              check_sides(**plan, new_source, new_target, none);
     if (takes_pages) {
@@ -67,11 +68,11 @@ std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, con
       return known->lowered;
     }
   }
-  std::optional<BoundSide> new_source = BoundSide::bind(source, source_list, faults);
-  std::optional<BoundSide> new_target = BoundSide::bind(target, target_list, faults);
+  std::optional<BoundSide> new_source = BoundSide::bind(source, source_list, diagnostics);
+  std::optional<BoundSide> new_target = BoundSide::bind(target, target_list, diagnostics);
   if (!new_source || !new_target) return nullptr;
   std::optional<LoweredPlan> lowered =
-      crossdock::lower(**plan, *new_source, *new_target, LowerOptions{}, limits_.lower, faults);
+      crossdock::lower(**plan, *new_source, *new_target, LowerOptions{}, limits_.lower, diagnostics);
   if (!lowered) return nullptr;
   ++counts_.lowered_made;
   return lowered_

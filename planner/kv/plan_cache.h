@@ -14,7 +14,7 @@
 
 #include "base/lru_map.h"
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/binding.h"
 #include "model/kv/binding_rules.h"
 #include "model/valid.h"
@@ -50,9 +50,10 @@ class PlanCache {
 
   explicit PlanCache(const PlanCacheLimits& limits);
 
-  // The plan for these documents and options, made and proved (verify_plan) when it is not there. Null, and faults are
-  // added, when it cannot be; failures are not kept.
-  PlanPointer plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options, Faults& faults);
+  // The plan for these documents and options, made and proved (verify_plan) when it is not there. Null, and diagnostics
+  // are added, when it cannot be; failures are not kept.
+  PlanPointer plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
+                   Diagnostics& diagnostics);
 
   // A live plan with its bindings. When the last bindings between the same instances differ in their pages only
   // (BoundSide::rebind), patterns are reused and nothing but page runs is computed; else the bindings are checked in
@@ -61,7 +62,7 @@ class PlanCache {
   // cache.
   std::shared_ptr<const LoweredPlan> lower(const PlanPointer& plan, const BindingContext& source,
                                            std::vector<BindingPointer> source_bindings, const BindingContext& target,
-                                           std::vector<BindingPointer> target_bindings, Faults& faults);
+                                           std::vector<BindingPointer> target_bindings, Diagnostics& diagnostics);
 
   const PlanCacheCounts& counts() const { return counts_; }
   size_t plan_count() const { return plans_.size(); }

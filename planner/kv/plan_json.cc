@@ -44,7 +44,7 @@ const KindForm& form_of(PlanKind kind) {
   return *form;
 }
 
-// kAnyKind, and a fault, when there is none.
+// kAnyKind, and a diagnostic, when there is none.
 const KindForm& read_kind(ObjectReader& in) {
   std::vector<std::string_view> names;
   names.reserve(kPlanKinds.size());
@@ -70,10 +70,10 @@ void encode_side(JsonWriter& out, const Sha256Digest& named, const AnyDocument* 
 
 void decode_side(const JsonCursor& cursor, std::span<const std::string_view> schemas, Sha256Digest& named,
                  std::optional<AnyDocument>& document) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   ObjectReader in(cursor);
   named = in.digest("digest");
-  const bool has_name = cursor.faults.total() == faults_before;
+  const bool has_name = cursor.diagnostics.total() == diagnostics_before;
   in.optional("document", [&](const JsonCursor& carried) {
     document = decode_document_of(carried, schemas);
     if (!document || !has_name) return;
@@ -196,20 +196,20 @@ void decode_fields(const JsonCursor& cursor, TransferPlan& plan, std::optional<A
 
 }  // namespace
 
-std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& limits, Faults& faults) {
-  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, faults);
+std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics) {
+  const std::optional<JsonTree> tree = JsonTree::parse(json, limits, diagnostics);
   if (!tree) return std::nullopt;
   const JsonPath path;
-  const JsonCursor cursor{tree->root(), path, faults};
+  const JsonCursor cursor{tree->root(), path, diagnostics};
   if (!check_header(cursor, kSchema)) return std::nullopt;
-  faults.set_document("plan");
-  const uint64_t faults_before = faults.total();
+  diagnostics.set_document("plan");
+  const uint64_t diagnostics_before = diagnostics.total();
   TransferPlan plan;
   std::optional<AnyDocument> source;
   std::optional<AnyDocument> target;
   decode_fields(cursor, plan, source, target);
-  if (faults.total() != faults_before) return std::nullopt;
-  std::optional<Valid<TransferPlan>> valid = Valid<TransferPlan>::make(std::move(plan), faults);
+  if (diagnostics.total() != diagnostics_before) return std::nullopt;
+  std::optional<Valid<TransferPlan>> valid = Valid<TransferPlan>::make(std::move(plan), diagnostics);
   if (!valid) return std::nullopt;
   return PlanDocument{std::move(*valid), std::move(source), std::move(target)};
 }

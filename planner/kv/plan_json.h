@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/valid.h"
 #include "model/wire/documents.h"
 #include "planner/kv/plan.h"
@@ -21,10 +21,10 @@ struct PlanDocument {
   std::optional<AnyDocument> target;  // live, restore: a placement; upload: a store layout
 };
 
-// Reads and validates. Empty, and faults are added, when a rule is broken. A document that is carried is read and
+// Reads and validates. Empty, and diagnostics are added, when a rule is broken. A document that is carried is read and
 // validated as it would be alone, is of a kind that may stand on its side (else schema-name), and has the digest that
 // the plan names (else plan-identity). This is no proof: verify_plan() is.
-std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& limits, Faults& faults);
+std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics);
 
 // The canonical text. Same plan, same documents, same bytes. Null documents are not carried; others must be those that
 // the plan names, of a kind that may stand there.

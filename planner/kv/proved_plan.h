@@ -3,16 +3,16 @@
 
 #include <optional>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/valid.h"
 #include "planner/kv/make_plan.h"
 #include "planner/kv/verify_plan.h"
 
 namespace crossdock {
 
-// make_plan(), then verify_plan(). Empty, and faults are added, when one of them finds any.
+// make_plan(), then verify_plan(). Empty, and diagnostics are added, when one of them finds any.
 std::optional<Valid<TransferPlan>> make_proved_plan(const PlanSide& source, const PlanSide& target,
                                                     const PlanOptions& options, const PlanLimits& plan_limits,
-                                                    const VerifyLimits& verify_limits, Faults& faults);
+                                                    const VerifyLimits& verify_limits, Diagnostics& diagnostics);
 
 }  // namespace crossdock

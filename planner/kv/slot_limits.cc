@@ -36,7 +36,7 @@ const Component& component_of(const View& view, const CacheSchema& schema) {
 std::optional<PagedView> measure(const View& view, const Component& component, const BoundEnd& end, Range tokens) {
   if (!view.pages || view.pages->page_stride_bytes == 0) return std::nullopt;
   const PageTable* table = find_sorted(*end.page_tables, &PageTable::id, view.pages->table);
-  Faults none;
+  Diagnostics none;
   const std::optional<ViewRows> rows = resolve_rows(view, component, table, tokens, "", none);
   CHECK(rows.has_value());
   PagedView paged = {};

@@ -44,8 +44,8 @@ std::optional<uint64_t> fill_strides(ObjectOrder order, const Component& compone
 
 class GeometryBuilder {
  public:
-  GeometryBuilder(const StoreLayout& layout, Faults& faults)
-      : layout_(layout), index_(layout.cache_schema), faults_(faults) {}
+  GeometryBuilder(const StoreLayout& layout, Diagnostics& diagnostics)
+      : layout_(layout), index_(layout.cache_schema), diagnostics_(diagnostics) {}
 
   std::optional<StoreGeometry> run() {
     geometry_.parts.resize(layout_.parts.size());
@@ -81,11 +81,11 @@ class GeometryBuilder {
     const std::optional<uint64_t> offset = checked_round_up(object_bytes, component->item_bytes);
     const std::optional<uint64_t> end = bytes && offset ? checked_add(*offset, *bytes) : std::nullopt;
     if (!end || geometry_.arrays.size() == kArraysMax) {
-      faults_.add(end ? Rule::kPlanLimit : Rule::kSizeOverflow,
-                  fmt::format("part '{}'", layout_.parts[part].key.text()),
-                  end ? fmt::format("the layout has more than {} arrays", kArraysMax)
-                      : fmt::format("an object of {} tokens passes 2^64 bytes (component {})", layout_.page_tokens,
-                                    name.text()));
+      diagnostics_.add(end ? Rule::kPlanLimit : Rule::kSizeOverflow,
+                       fmt::format("part '{}'", layout_.parts[part].key.text()),
+                       end ? fmt::format("the layout has more than {} arrays", kArraysMax)
+                           : fmt::format("an object of {} tokens passes 2^64 bytes (component {})", layout_.page_tokens,
+                                         name.text()));
       return false;
     }
     array.layers = std::move(layers);
@@ -98,7 +98,7 @@ class GeometryBuilder {
 
   const StoreLayout& layout_;
   LayerIndex index_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   StoreGeometry geometry_;
 };
 
@@ -211,13 +211,13 @@ class ObjectBuilder {
 
 }  // namespace
 
-std::optional<StoreGeometry> store_geometry(const Valid<StoreLayout>& layout, Faults& faults) {
-  return GeometryBuilder(*layout, faults).run();
+std::optional<StoreGeometry> store_geometry(const Valid<StoreLayout>& layout, Diagnostics& diagnostics) {
+  return GeometryBuilder(*layout, diagnostics).run();
 }
 
 std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& placement, std::optional<uint64_t> dp,
                                             ObjectOrder order, uint64_t page_tokens, const std::string& name,
-                                            Faults& faults) {
+                                            Diagnostics& diagnostics) {
   const std::vector<Participant>& participants = placement->topology.participants;
   uint64_t lowest = Range::kUnbounded;
   for (const Participant& participant : participants) lowest = std::min(lowest, participant.rank.dp);
@@ -232,8 +232,8 @@ std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& plac
       if (owned.replica.ordinal == 0) regions.insert({owned.layers, owned.components, owned.heads});
   }
   if (!found) {
-    faults.add(Rule::kPlanParticipant, fmt::format("placement '{}'", placement->name),
-               fmt::format("has no participant of data-parallel rank {}", rank));
+    diagnostics.add(Rule::kPlanParticipant, fmt::format("placement '{}'", placement->name),
+                    fmt::format("has no participant of data-parallel rank {}", rank));
     return std::nullopt;
   }
   StoreLayout layout;
@@ -253,20 +253,20 @@ std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& plac
         StorePart{ObjectKey(part_key(owned, all_layers.hull().end() - 1, head_max, same_place[{layers, heads}] > 1)),
                   layers, components, heads});
   }
-  return Valid<StoreLayout>::make(std::move(layout), faults);
+  return Valid<StoreLayout>::make(std::move(layout), diagnostics);
 }
 
 std::optional<SnapshotObjects> snapshot_objects(const Valid<StoreLayout>& layout, const Sha256Digest& layout_digest,
-                                                Range tokens, Faults& faults) {
-  const std::optional<StoreGeometry> geometry = store_geometry(layout, faults);
+                                                Range tokens, Diagnostics& diagnostics) {
+  const std::optional<StoreGeometry> geometry = store_geometry(layout, diagnostics);
   if (!geometry) return std::nullopt;
   SnapshotObjects result;
   result.layout_digest = layout_digest;
   result.tokens = tokens;
   if (ObjectBuilder(*layout, *geometry, tokens, result).run()) return result;
-  faults.add(Rule::kPlanLimit, "",
-             fmt::format("tokens {} in pages of {} need more than {} views", range_text(tokens), layout->page_tokens,
-                         kStoreViewsMax));
+  diagnostics.add(Rule::kPlanLimit, "",
+                  fmt::format("tokens {} in pages of {} need more than {} views", range_text(tokens),
+                              layout->page_tokens, kStoreViewsMax));
   return std::nullopt;
 }
 

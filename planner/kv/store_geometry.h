@@ -8,7 +8,7 @@
 
 #include "base/range.h"
 #include "base/sha256.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/store.h"
 #include "model/kv/view.h"
 #include "model/valid.h"
@@ -40,15 +40,15 @@ struct StoreGeometry {
 };
 
 // Empty when a size passes 64 bits (size-overflow) or there are more than 2^20 arrays (plan-limit).
-std::optional<StoreGeometry> store_geometry(const Valid<StoreLayout>& layout, Faults& faults);
+std::optional<StoreGeometry> store_geometry(const Valid<StoreLayout>& layout, Diagnostics& diagnostics);
 
 // A layout in which each distinct region of the source becomes a part, so that each writer puts whole objects: the
 // regions of replica 0 of the data-parallel rank (the lowest one when not given). Keys say which layers and heads:
-// "l00-39_h0-1". Faults: plan-participant (no such rank), and those of a layout, when regions of several writers
+// "l00-39_h0-1". Diagnostics: plan-participant (no such rank), and those of a layout, when regions of several writers
 // overlap (context parallelism with different head splits, for instance).
 std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& placement, std::optional<uint64_t> dp,
                                             ObjectOrder order, uint64_t page_tokens, const std::string& name,
-                                            Faults& faults);
+                                            Diagnostics& diagnostics);
 
 // One object that an upload writes.
 struct ObjectShape {
@@ -69,6 +69,6 @@ struct SnapshotObjects {
 inline constexpr uint64_t kStoreViewsMax = uint64_t{1} << 22;
 
 std::optional<SnapshotObjects> snapshot_objects(const Valid<StoreLayout>& layout, const Sha256Digest& layout_digest,
-                                                Range tokens, Faults& faults);
+                                                Range tokens, Diagnostics& diagnostics);
 
 }  // namespace crossdock

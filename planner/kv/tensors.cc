@@ -31,16 +31,16 @@ std::string difference(const Component& source, const Component& target) {
 
 class TensorMatch {
  public:
-  TensorMatch(const PlanSide& source, const PlanSide& target, const PlanOptions& options, Faults& faults)
-      : source_(source), target_(target), options_(options), faults_(faults) {}
+  TensorMatch(const PlanSide& source, const PlanSide& target, const PlanOptions& options, Diagnostics& diagnostics)
+      : source_(source), target_(target), options_(options), diagnostics_(diagnostics) {}
 
   std::optional<CommonTensors> run() {
-    const uint64_t faults_before = faults_.total();
+    const uint64_t diagnostics_before = diagnostics_.total();
     find_groups();
     std::sort(result_.groups.begin(), result_.groups.end(),
               [](const CommonGroup& a, const CommonGroup& b) { return a.layers < b.layers; });
     for (CommonGroup& group : result_.groups) add_tensors(group);
-    if (faults_.total() != faults_before) return std::nullopt;
+    if (diagnostics_.total() != diagnostics_before) return std::nullopt;
     return std::move(result_);
   }
 
@@ -51,8 +51,8 @@ class TensorMatch {
     for (size_t group = 0; group < groups.size(); ++group) {
       source_layers.for_each_piece(groups[group].layers, [&](Range layers, size_t source_group) {
         if (source_group == LayerIndex::kNoGroup)
-          faults_.add(Rule::kPlanSchema, fmt::format("layers {}", set_text({layers})),
-                      fmt::format("{} has them, {} has not", target_.label(), source_.label()));
+          diagnostics_.add(Rule::kPlanSchema, fmt::format("layers {}", set_text({layers})),
+                           fmt::format("{} has them, {} has not", target_.label(), source_.label()));
         else
           pieces_.push_back(Piece{source_group, layers});
       });
@@ -76,16 +76,17 @@ class TensorMatch {
     const LayerGroup& target = target_.cache_schema().groups[group.target_group];
     group.first_tensor = result_.tensors.size();
     if (source.window_tokens && (!target.window_tokens || *target.window_tokens > *source.window_tokens))
-      faults_.add(Rule::kPlanSchema, fmt::format("layers {}", set_text(group.layers)),
-                  fmt::format("live_tokens: a window of {} tokens in the source is shorter than the target's {}",
-                              *source.window_tokens,
-                              target.window_tokens ? fmt::format("{}", *target.window_tokens) : "whole interval"));
+      diagnostics_.add(Rule::kPlanSchema, fmt::format("layers {}", set_text(group.layers)),
+                       fmt::format("live_tokens: a window of {} tokens in the source is shorter than the target's {}",
+                                   *source.window_tokens,
+                                   target.window_tokens ? fmt::format("{}", *target.window_tokens) : "whole interval"));
     for (const Component& component : target.components) {
       const Component* found = source.find(component.name);
       const std::string differs = found == nullptr ? "the source has none" : difference(*found, component);
       if (!differs.empty())
-        faults_.add(Rule::kPlanSchema,
-                    fmt::format("component {} of layers {}", component.name.text(), set_text(group.layers)), differs);
+        diagnostics_.add(Rule::kPlanSchema,
+                         fmt::format("component {} of layers {}", component.name.text(), set_text(group.layers)),
+                         differs);
       result_.tensors.push_back(
           PlanTensor{component, group.layers, target.window_tokens, required_tokens(target, component)});
     }
@@ -98,8 +99,8 @@ class TensorMatch {
     const Range tokens = live.intersect(options_.tokens);
     const uint64_t unit = component.tokens_per_row.value_or(1);
     if (cuts_row(tokens, live, unit))
-      faults_.add(Rule::kTokenAlignment, fmt::format("component {}", component.name.text()),
-                  fmt::format("tokens {} cut a row of {} tokens", range_text(tokens), unit));
+      diagnostics_.add(Rule::kTokenAlignment, fmt::format("component {}", component.name.text()),
+                       fmt::format("tokens {} cut a row of {} tokens", range_text(tokens), unit));
     return tokens;
   }
 
@@ -114,7 +115,7 @@ class TensorMatch {
   const PlanSide& source_;
   const PlanSide& target_;
   const PlanOptions& options_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::vector<Piece> pieces_;
   CommonTensors result_;
 };
@@ -122,8 +123,8 @@ class TensorMatch {
 }  // namespace
 
 std::optional<CommonTensors> match_tensors(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
-                                           Faults& faults) {
-  return TensorMatch(source, target, options, faults).run();
+                                           Diagnostics& diagnostics) {
+  return TensorMatch(source, target, options, diagnostics).run();
 }
 
 }  // namespace crossdock

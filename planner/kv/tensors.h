@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/schema_rules.h"
 #include "planner/kv/make_plan.h"
 #include "planner/kv/plan.h"
@@ -26,9 +26,9 @@ struct CommonTensors {
   std::vector<CommonGroup> groups;  // sorted by layers
 };
 
-// Matches the target's schema with the source's, which may have more layers and components. Faults: plan-schema, which
-// names the field; token-alignment, where options.tokens cut a row that the snapshot does not.
+// Matches the target's schema with the source's, which may have more layers and components. Diagnostics: plan-schema,
+// which names the field; token-alignment, where options.tokens cut a row that the snapshot does not.
 std::optional<CommonTensors> match_tensors(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
-                                           Faults& faults);
+                                           Diagnostics& diagnostics);
 
 }  // namespace crossdock

@@ -31,11 +31,11 @@ bool CoverageSweep::run(CoverageRule rule, const LayerMap& layers, uint32_t targ
   tensor_ = tensor;
   const bool finished = layer_sweep_.run([this](Range slab, std::span<const Item> active) {
     const bool goes_on = visit_slab(slab, active);
-    if (!slab_faults_.empty() || !open_faults_.empty()) finish_slab(slab);
+    if (!slab_diagnostics_.empty() || !open_diagnostics_.empty()) finish_slab(slab);
     return goes_on && !work_.stopped();
   });
-  for (const OpenFault& open : open_faults_) close(open);
-  open_faults_.clear();
+  for (const OpenDiagnostic& open : open_diagnostics_) close(open);
+  open_diagnostics_.clear();
   return finished;
 }
 
@@ -78,13 +78,15 @@ bool CoverageSweep::compare_all(Range heads) {
   for (const uint32_t region : given_regions_) given_.push_back(regions_[region].tokens);
   if (!tokens_.compare(owned_, given_)) return false;
   const auto edge_at = [this](size_t position) { return regions_[given_regions_[position]].edge; };
-  if (!tokens_.gap().empty()) slab_faults_.push_back(CellFault{heads, tokens_.gap(), PlanFault::Kind::kGap});
+  if (!tokens_.gap().empty())
+    slab_diagnostics_.push_back(CellDiagnostic{heads, tokens_.gap(), PlanDiagnostic::Kind::kGap});
   if (!tokens_.overlap().empty())
-    slab_faults_.push_back(CellFault{heads, tokens_.overlap(), PlanFault::Kind::kOverlap,
-                                     edge_at(tokens_.overlap_first()), edge_at(tokens_.overlap_second())});
+    slab_diagnostics_.push_back(CellDiagnostic{heads, tokens_.overlap(), PlanDiagnostic::Kind::kOverlap,
+                                               edge_at(tokens_.overlap_first()), edge_at(tokens_.overlap_second())});
   for (size_t i = 0; i < given_.size(); ++i)
     if (!tokens_.extra(i).empty())
-      slab_faults_.push_back(CellFault{heads, tokens_.extra(i), PlanFault::Kind::kNotTarget, edge_at(i)});
+      slab_diagnostics_.push_back(
+          CellDiagnostic{heads, tokens_.extra(i), PlanDiagnostic::Kind::kNotTarget, edge_at(i)});
   return true;
 }
 
@@ -105,49 +107,50 @@ bool CoverageSweep::compare_each(Range heads) {
     if (is_within) continue;
     if (!tokens_.compare(clipped_, std::span(&given, 1))) return false;
     if (!tokens_.extra(0).empty())
-      slab_faults_.push_back(CellFault{heads, tokens_.extra(0), PlanFault::Kind::kNotSource, regions_[region].edge});
+      slab_diagnostics_.push_back(
+          CellDiagnostic{heads, tokens_.extra(0), PlanDiagnostic::Kind::kNotSource, regions_[region].edge});
   }
   return true;
 }
 
-// One fault over several slabs is one.
+// One diagnostic over several slabs is one.
 void CoverageSweep::finish_slab(Range layers) {
-  std::sort(slab_faults_.begin(), slab_faults_.end());
+  std::sort(slab_diagnostics_.begin(), slab_diagnostics_.end());
   layer_map_->for_each_real(layers, [this](Range real_layers) {
-    if (!work_.spend(slab_faults_.size() + open_faults_.size())) return false;
-    continue_faults(real_layers);
+    if (!work_.spend(slab_diagnostics_.size() + open_diagnostics_.size())) return false;
+    continue_diagnostics(real_layers);
     return true;
   });
-  slab_faults_.clear();
+  slab_diagnostics_.clear();
 }
 
-// Both lists are sorted by fault.
-void CoverageSweep::continue_faults(Range real_layers) {
-  next_open_faults_.clear();
-  auto open = open_faults_.begin();
-  for (const CellFault& fault : slab_faults_) {
-    for (; open != open_faults_.end() && open->fault < fault; ++open) close(*open);
+// Both lists are sorted by diagnostic.
+void CoverageSweep::continue_diagnostics(Range real_layers) {
+  next_open_diagnostics_.clear();
+  auto open = open_diagnostics_.begin();
+  for (const CellDiagnostic& diagnostic : slab_diagnostics_) {
+    for (; open != open_diagnostics_.end() && open->diagnostic < diagnostic; ++open) close(*open);
     Range layers = real_layers;
-    if (open != open_faults_.end() && open->fault == fault) {
+    if (open != open_diagnostics_.end() && open->diagnostic == diagnostic) {
       if (open->layers.end() == real_layers.begin())
         layers = Range(open->layers.begin(), real_layers.end());
       else
         close(*open);
       ++open;
     }
-    next_open_faults_.push_back(OpenFault{fault, layers});
+    next_open_diagnostics_.push_back(OpenDiagnostic{diagnostic, layers});
   }
-  for (; open != open_faults_.end(); ++open) close(*open);
-  open_faults_.swap(next_open_faults_);
+  for (; open != open_diagnostics_.end(); ++open) close(*open);
+  open_diagnostics_.swap(next_open_diagnostics_);
 }
 
-void CoverageSweep::close(const OpenFault& open) {
-  const CellFault& fault = open.fault;
-  PlanFault closed{fault.kind, tensor_, target_, open.layers, fault.heads, fault.tokens, {}};
-  if (fault.first_edge != kNoEdge) closed.edges.push_back(fault.first_edge);
-  if (fault.second_edge != kNoEdge) closed.edges.push_back(fault.second_edge);
-  if (fault.kind == PlanFault::Kind::kNotSource) closed.target = edges_[fault.first_edge].target;
-  faults_.add(std::move(closed));
+void CoverageSweep::close(const OpenDiagnostic& open) {
+  const CellDiagnostic& diagnostic = open.diagnostic;
+  PlanDiagnostic closed{diagnostic.kind, tensor_, target_, open.layers, diagnostic.heads, diagnostic.tokens, {}};
+  if (diagnostic.first_edge != kNoEdge) closed.edges.push_back(diagnostic.first_edge);
+  if (diagnostic.second_edge != kNoEdge) closed.edges.push_back(diagnostic.second_edge);
+  if (diagnostic.kind == PlanDiagnostic::Kind::kNotSource) closed.target = edges_[diagnostic.first_edge].target;
+  diagnostics_.add(std::move(closed));
 }
 
 }  // namespace crossdock

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/kv/plan.h"
-#include "planner/kv/verify_faults.h"
+#include "planner/kv/verify_diagnostics.h"
 #include "planner/kv/verify_layers.h"
 #include "planner/kv/verify_plan.h"
 #include "planner/kv/verify_sweep.h"
@@ -24,8 +24,9 @@ enum class CoverageRule {
 // For one tensor after another: begin(), the owner's regions, the edges ascending, run().
 class CoverageSweep {
  public:
-  CoverageSweep(const std::vector<Edge>& edges, uint64_t token_range_count_max, WorkMeter& work, FaultKeeper& faults)
-      : edges_(edges), tokens_(token_range_count_max, work), work_(work), faults_(faults) {}
+  CoverageSweep(const std::vector<Edge>& edges, uint64_t token_range_count_max, WorkMeter& work,
+                FaultKeeper& diagnostics)
+      : edges_(edges), tokens_(token_range_count_max, work), work_(work), diagnostics_(diagnostics) {}
 
   void begin();
   // Regions that overlap count as their union. Layers are counted through, as `LayerMap` does.
@@ -34,7 +35,7 @@ class CoverageSweep {
   // False when a limit is passed.
   bool add_layers(uint32_t region, Range layers);
 
-  // Adds what is wrong as faults in `tensor`: kNotSource of the edge's target for kContained; the other kinds, of
+  // Adds what is wrong as diagnostics in `tensor`: kNotSource of the edge's target for kContained; the other kinds, of
   // `target`, for kExactlyOnce. False when a limit stopped it.
   bool run(CoverageRule rule, const LayerMap& layers, uint32_t target, uint32_t tensor);
 
@@ -52,18 +53,18 @@ class CoverageSweep {
     Range range;
     uint32_t id;  // the region
   };
-  // A fault of one slab.
-  struct CellFault {
+  // A diagnostic of one slab.
+  struct CellDiagnostic {
     Range heads;
     Range tokens;
-    PlanFault::Kind kind;
+    PlanDiagnostic::Kind kind;
     uint32_t first_edge = kNoEdge;
     uint32_t second_edge = kNoEdge;
-    friend auto operator<=>(const CellFault&, const CellFault&) = default;
+    friend auto operator<=>(const CellDiagnostic&, const CellDiagnostic&) = default;
   };
   // It may go on in the next slab.
-  struct OpenFault {
-    CellFault fault;
+  struct OpenDiagnostic {
+    CellDiagnostic diagnostic;
     Range layers;
   };
 
@@ -72,13 +73,13 @@ class CoverageSweep {
   bool compare_all(Range heads);
   bool compare_each(Range heads);
   void finish_slab(Range layers);
-  void continue_faults(Range real_layers);
-  void close(const OpenFault& open);
+  void continue_diagnostics(Range real_layers);
+  void close(const OpenDiagnostic& open);
 
   const std::vector<Edge>& edges_;
   TokenComparison tokens_;
   WorkMeter& work_;
-  FaultKeeper& faults_;
+  FaultKeeper& diagnostics_;
   uint64_t cells_ = 0;
 
   CoverageRule rule_ = CoverageRule::kExactlyOnce;
@@ -92,9 +93,9 @@ class CoverageSweep {
   std::vector<TokenView> owned_;
   std::vector<TokenView> clipped_;
   std::vector<TokenView> given_;
-  std::vector<CellFault> slab_faults_;
-  std::vector<OpenFault> open_faults_;  // of the slab before, in the order of their faults
-  std::vector<OpenFault> next_open_faults_;
+  std::vector<CellDiagnostic> slab_diagnostics_;
+  std::vector<OpenDiagnostic> open_diagnostics_;  // of the slab before, in the order of their diagnostics
+  std::vector<OpenDiagnostic> next_open_diagnostics_;
 };
 
 }  // namespace crossdock

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "model/text.h"
 #include "planner/kv/verify_coverage.h"
-#include "planner/kv/verify_faults.h"
+#include "planner/kv/verify_diagnostics.h"
 #include "planner/kv/verify_layers.h"
 #include "planner/kv/verify_report.h"
 #include "planner/kv/verify_sweep.h"
@@ -61,24 +61,24 @@ struct Side {
 class PlanCheck {
  public:
   PlanCheck(const TransferPlan& plan, const PlanSide& source, const PlanSide& target, const VerifyLimits& limits,
-            Faults& faults)
+            Diagnostics& diagnostics)
       : plan_(plan),
         source_{source, plan.sources, &Edge::source, {}},
         target_{target, plan.targets, &Edge::target, {}},
         limits_(limits),
-        faults_(faults),
+        diagnostics_(diagnostics),
         work_(limits.work_max),
-        keeper_(limits.fault_count_max),
+        keeper_(limits.diagnostic_count_max),
         coverage_(plan.edges, limits.token_range_count_max, work_, keeper_) {}
 
   PlanProof run() {
-    const uint64_t faults_before = faults_.total();
+    const uint64_t diagnostics_before = diagnostics_.total();
     check_identity();
     find_owners(source_, "source");
     find_owners(target_, "target");
-    check_plan_tensors(plan_, source_.document, target_.document, work_, faults_);
+    check_plan_tensors(plan_, source_.document, target_.document, work_, diagnostics_);
     // Against other documents or other tensors every element would be wrong.
-    if (faults_.total() == faults_before && !work_.stopped()) check_edges();
+    if (diagnostics_.total() == diagnostics_before && !work_.stopped()) check_edges();
     return report();
   }
 
@@ -92,24 +92,26 @@ class PlanCheck {
     check_digest(plan_.source_digest, source, "source_digest");
     check_digest(plan_.target_digest, target, "target_digest");
     if (!kind_fits(plan_.kind, source.kind(), target.kind()))
-      faults_.add(
+      diagnostics_.add(
           Rule::kPlanIdentity, "kind",
           fmt::format("{} does not lead from {} to {}", plan_kind_name(plan_.kind), source.label(), target.label()));
     if (source.resource() != nullptr && target.resource() != nullptr && *source.resource() != *target.resource())
-      faults_.add(Rule::kPlanIdentity, "",
-                  fmt::format("{} is about resource '{}', {} about '{}'", source.label(), source.resource()->text(),
-                              target.label(), target.resource()->text()));
+      diagnostics_.add(Rule::kPlanIdentity, "",
+                       fmt::format("{} is about resource '{}', {} about '{}'", source.label(),
+                                   source.resource()->text(), target.label(), target.resource()->text()));
     // What a manifest holds of windows follows from its snapshot.
     if (source.kind() == SideKind::kStoreManifest && plan_.snapshot_tokens != source.tokens())
-      faults_.add(Rule::kPlanIdentity, "snapshot_tokens",
-                  fmt::format("{} holds tokens {}, the plan is about {}", source.label(), range_text(source.tokens()),
-                              plan_.snapshot_tokens ? range_text(*plan_.snapshot_tokens) : "no snapshot"));
+      diagnostics_.add(
+          Rule::kPlanIdentity, "snapshot_tokens",
+          fmt::format("{} holds tokens {}, the plan is about {}", source.label(), range_text(source.tokens()),
+                      plan_.snapshot_tokens ? range_text(*plan_.snapshot_tokens) : "no snapshot"));
   }
 
   void check_digest(const Sha256Digest& stated, const PlanSide& document, std::string_view field) {
     if (stated != document.digest())
-      faults_.add(Rule::kPlanIdentity, std::string(field),
-                  fmt::format("{} is not that of {}, {}", stated.hex(), document.label(), document.digest().hex()));
+      diagnostics_.add(
+          Rule::kPlanIdentity, std::string(field),
+          fmt::format("{} is not that of {}, {}", stated.hex(), document.label(), document.digest().hex()));
   }
 
   void find_owners(Side& side, std::string_view side_name) {
@@ -117,8 +119,8 @@ class PlanCheck {
     for (const PlanEnd& end : side.ends) {
       side.owners.push_back(side.document.find(end.text()));
       if (side.owners.back() == nullptr)
-        faults_.add(Rule::kPlanParticipant, fmt::format("{} '{}'", side_name, end.text()),
-                    fmt::format("{} has no such participant or part", side.document.label()));
+        diagnostics_.add(Rule::kPlanParticipant, fmt::format("{} '{}'", side_name, end.text()),
+                         fmt::format("{} has no such participant or part", side.document.label()));
     }
   }
 
@@ -293,13 +295,13 @@ class PlanCheck {
   PlanProof report() {
     report_limit();
     if (plan_.edges.empty() && keeper_.has_gap())
-      faults_.add(Rule::kPlanEmpty, "", "the plan has no edge, and its targets require something");
+      diagnostics_.add(Rule::kPlanEmpty, "", "the plan has no edge, and its targets require something");
     PlanProof proof;
-    proof.fault_count = keeper_.count();
-    proof.faults = keeper_.take();
+    proof.diagnostic_count = keeper_.count();
+    proof.diagnostics = keeper_.take();
     proof.cells = coverage_.cells();
     proof.complete = !work_.stopped();
-    report_plan_faults(plan_, proof, faults_);
+    report_plan_diagnostics(plan_, proof, diagnostics_);
     return proof;
   }
 
@@ -307,13 +309,14 @@ class PlanCheck {
     switch (work_.reason()) {
       case WorkMeter::Stop::kNone: return;
       case WorkMeter::Stop::kSteps:
-        return faults_.add(Rule::kPlanLimit, "", fmt::format("the proof takes more than {} steps", limits_.work_max));
+        return diagnostics_.add(Rule::kPlanLimit, "",
+                                fmt::format("the proof takes more than {} steps", limits_.work_max));
       case WorkMeter::Stop::kTokenRanges:
-        return faults_.add(
+        return diagnostics_.add(
             Rule::kPlanLimit, "",
             fmt::format("token cycles have a common period of more than {} blocks", limits_.token_range_count_max));
       case WorkMeter::Stop::kItems:
-        return faults_.add(Rule::kPlanLimit, "", "one target has too many regions in one tensor");
+        return diagnostics_.add(Rule::kPlanLimit, "", "one target has too many regions in one tensor");
     }
   }
 
@@ -327,7 +330,7 @@ class PlanCheck {
   Side source_;
   Side target_;
   const VerifyLimits& limits_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   WorkMeter work_;
   FaultKeeper keeper_;
   CoverageSweep coverage_;
@@ -343,8 +346,8 @@ class PlanCheck {
 }  // namespace
 
 PlanProof verify_plan(const Valid<TransferPlan>& plan, const PlanSide& source, const PlanSide& target,
-                      const VerifyLimits& limits, Faults& faults) {
-  return PlanCheck(*plan, source, target, limits, faults).run();
+                      const VerifyLimits& limits, Diagnostics& diagnostics) {
+  return PlanCheck(*plan, source, target, limits, diagnostics).run();
 }
 
 }  // namespace crossdock

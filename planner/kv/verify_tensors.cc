@@ -27,13 +27,13 @@ struct GroupLayers {
 
 // Messages are made only while somebody keeps them.
 template <class MakeText>
-void refuse(Faults& faults, Rule rule, MakeText make_text) {
-  if (faults.full()) {
-    faults.add(rule, "", "");
+void refuse(Diagnostics& diagnostics, Rule rule, MakeText make_text) {
+  if (diagnostics.full()) {
+    diagnostics.add(rule, "", "");
     return;
   }
   auto [place, message] = make_text();
-  faults.add(rule, std::move(place), std::move(message));
+  diagnostics.add(rule, std::move(place), std::move(message));
 }
 
 std::string place_of(const IntervalSet& layers, const Component& component) {
@@ -63,8 +63,14 @@ std::string difference(const Component& a, std::string_view a_side, const Compon
 
 class TensorCheck {
  public:
-  TensorCheck(const TransferPlan& plan, const PlanSide& source, const PlanSide& target, WorkMeter& work, Faults& faults)
-      : plan_(plan), source_(source), target_(target), work_(work), faults_(faults), seen_(plan.tensors.size()) {}
+  TensorCheck(const TransferPlan& plan, const PlanSide& source, const PlanSide& target, WorkMeter& work,
+              Diagnostics& diagnostics)
+      : plan_(plan),
+        source_(source),
+        target_(target),
+        work_(work),
+        diagnostics_(diagnostics),
+        seen_(plan.tensors.size()) {}
 
   void run() {
     const std::vector<LayerGroup>& source_groups = source_.cache_schema().groups;
@@ -86,7 +92,7 @@ class TensorCheck {
     if (work_.stopped()) return;
     for (size_t i = 0; i < seen_.size(); ++i)
       if (!seen_[i])
-        refuse(faults_, Rule::kPlanTensor, [&] {
+        refuse(diagnostics_, Rule::kPlanTensor, [&] {
           return std::pair(place_of(plan_.tensors[i].layers, plan_.tensors[i].component),
                            fmt::format("tensor {} is none of the two documents", i));
         });
@@ -116,7 +122,7 @@ class TensorCheck {
   }
 
   void source_has_not(Range layers) {
-    refuse(faults_, Rule::kPlanSchema, [&] {
+    refuse(diagnostics_, Rule::kPlanSchema, [&] {
       return std::pair(fmt::format("layers {}", set_text({layers})),
                        fmt::format("are in {} and not in {}", target_.label(), source_.label()));
     });
@@ -125,7 +131,7 @@ class TensorCheck {
   // Tensors of a group follow each other in the plan, and components in the group, by name.
   void check_groups(const LayerGroup& source, const LayerGroup& target, const IntervalSet& layers) {
     if (source.window_tokens && (!target.window_tokens || *source.window_tokens < *target.window_tokens))
-      refuse(faults_, Rule::kPlanSchema, [&] {
+      refuse(diagnostics_, Rule::kPlanSchema, [&] {
         return std::pair(fmt::format("layers {}", set_text(layers)),
                          fmt::format("window_tokens {} in the source keep less than {} in the target",
                                      *source.window_tokens, window_text(target.window_tokens)));
@@ -145,7 +151,7 @@ class TensorCheck {
         check_tensor(tensors[at], target, component);
         ++at;
       } else {
-        refuse(faults_, Rule::kPlanTensor,
+        refuse(diagnostics_, Rule::kPlanTensor,
                [&] { return std::pair(place_of(layers, component), std::string("the plan has no such tensor")); });
       }
     }
@@ -153,18 +159,19 @@ class TensorCheck {
 
   void check_component(const Component* source, const Component& target, const IntervalSet& layers) {
     if (source == nullptr)
-      refuse(faults_, Rule::kPlanSchema, [&] {
+      refuse(diagnostics_, Rule::kPlanSchema, [&] {
         return std::pair(place_of(layers, target), fmt::format("{} has no such component", source_.label()));
       });
     else if (*source != target)
-      refuse(faults_, Rule::kPlanSchema, [&] {
+      refuse(diagnostics_, Rule::kPlanSchema, [&] {
         return std::pair(place_of(layers, target), difference(*source, "the source", target, "the target"));
       });
   }
 
   void check_tensor(const PlanTensor& tensor, const LayerGroup& group, const Component& component) {
     const auto differs = [&](auto make_message) {
-      refuse(faults_, Rule::kPlanTensor, [&] { return std::pair(place_of(tensor.layers, component), make_message()); });
+      refuse(diagnostics_, Rule::kPlanTensor,
+             [&] { return std::pair(place_of(tensor.layers, component), make_message()); });
     };
     if (tensor.component != component)
       differs([&] { return difference(tensor.component, "the plan", component, "the target"); });
@@ -201,7 +208,7 @@ class TensorCheck {
   const PlanSide& source_;
   const PlanSide& target_;
   WorkMeter& work_;
-  Faults& faults_;
+  Diagnostics& diagnostics_;
   std::vector<bool> seen_;  // of the plan's tensors
   std::vector<GroupLayers> source_layers_;
   std::vector<CommonLayers> common_;
@@ -210,8 +217,8 @@ class TensorCheck {
 }  // namespace
 
 void check_plan_tensors(const TransferPlan& plan, const PlanSide& source, const PlanSide& target, WorkMeter& work,
-                        Faults& faults) {
-  TensorCheck(plan, source, target, work, faults).run();
+                        Diagnostics& diagnostics) {
+  TensorCheck(plan, source, target, work, diagnostics).run();
 }
 
 }  // namespace crossdock

@@ -1,7 +1,7 @@
 // Which tensors a plan must have, by its two cache schemas.
 #pragma once
 
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "planner/kv/plan.h"
 #include "planner/kv/plan_side.h"
 #include "planner/kv/verify_sweep.h"
@@ -12,6 +12,6 @@ namespace crossdock {
 // those that follow from them. Steps: for each two groups with common layers, their ranges times the target's
 // components.
 void check_plan_tensors(const TransferPlan& plan, const PlanSide& source, const PlanSide& target, WorkMeter& work,
-                        Faults& faults);
+                        Diagnostics& diagnostics);
 
 }  // namespace crossdock

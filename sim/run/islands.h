@@ -1,5 +1,5 @@
 // Islands: works that share no link, no store and no order do not feel each other, so each group of those that do can
-// be simulated alone. The times are the same (tests/sim/islands_test.cc), and the cost is less: it grows with the
+// be simulated alone. The times are the same (tests/sim/run/islands_test.cc), and the cost is less: it grows with the
 // number of flows under way at once times the number of instants at which one ends.
 #pragma once
 

@@ -83,11 +83,11 @@ std::string to_json(const RunSummary& summary) {
 }
 
 std::optional<RunSummary> read_summary(std::string_view json) {
-  Faults faults("summary");
-  const std::optional<JsonTree> tree = JsonTree::parse(json, JsonLimits(), faults);
+  Diagnostics diagnostics("summary");
+  const std::optional<JsonTree> tree = JsonTree::parse(json, JsonLimits(), diagnostics);
   if (!tree) return std::nullopt;
   const JsonPath path;
-  const JsonCursor cursor{tree->root(), path, faults};
+  const JsonCursor cursor{tree->root(), path, diagnostics};
   ObjectReader in(cursor);
   RunSummary summary;
   summary.actual = in.string("actual");
@@ -119,7 +119,7 @@ std::optional<RunSummary> read_summary(std::string_view json) {
     });
   });
   in.finish();
-  if (!faults.empty()) return std::nullopt;
+  if (!diagnostics.empty()) return std::nullopt;
   return summary;
 }
 

@@ -84,9 +84,9 @@ const StoreSpec& ScenarioRun::spec_of(const std::string& store) const {
 }
 
 Status ScenarioRun::make_works() {
-  Faults faults("cache schema");
-  std::optional<Valid<CacheSchema>> schema = Valid<CacheSchema>::make(scenario_.cache_schema, faults);
-  if (!schema) return faults.to_status();
+  Diagnostics diagnostics("cache schema");
+  std::optional<Valid<CacheSchema>> schema = Valid<CacheSchema>::make(scenario_.cache_schema, diagnostics);
+  if (!schema) return diagnostics.to_status();
   schema_ = std::make_shared<const Valid<CacheSchema>>(std::move(*schema));
   for (const StoreSpec& spec : scenario_.stores) TRY_STATUS(world_.add_store(spec).open());
   for (const WorkSpec& spec : scenario_.works) {

@@ -22,7 +22,7 @@ uint64_t layer_count_of(const CacheSchema& schema) {
   return layers.empty() ? 0 : layers.ranges().back().end();
 }
 
-std::optional<Valid<PlacementManifest>> make_placement(const SideRequest& request, Faults& faults) {
+std::optional<Valid<PlacementManifest>> make_placement(const SideRequest& request, Diagnostics& diagnostics) {
   PartitionRequest partition_request;
   partition_request.name = side_name(*request.work, request.role);
   partition_request.resource = ResourceId("kv:cache");
@@ -33,7 +33,7 @@ std::optional<Valid<PlacementManifest>> make_placement(const SideRequest& reques
   partition_request.cp = request.side->parallel.cp;
   partition_request.cp_block_tokens = request.side->cp_block_tokens;
   partition_request.layer_count = layer_count_of(**request.schema);
-  return partition(*request.schema, partition_request, faults);
+  return partition(*request.schema, partition_request, diagnostics);
 }
 
 std::string snapshot_name(const WorkSpec& work) { return work.snapshot.empty() ? work.name : work.snapshot; }
@@ -50,7 +50,8 @@ uint64_t scenario_content(const WorkSpec& work) {
 }
 
 std::shared_ptr<const Valid<SnapshotDescriptor>> scenario_snapshot(const WorkSpec& work,
-                                                                   const Valid<CacheSchema>& schema, Faults& faults) {
+                                                                   const Valid<CacheSchema>& schema,
+                                                                   Diagnostics& diagnostics) {
   SnapshotDescriptor descriptor;
   descriptor.tenant = "default";
   descriptor.resource = ResourceId("kv:cache");
@@ -60,7 +61,8 @@ std::shared_ptr<const Valid<SnapshotDescriptor>> scenario_snapshot(const WorkSpe
   descriptor.cache_schema_digest = digest(schema);
   descriptor.tokens = Range(0, work.tokens);
   descriptor.token_fingerprint = snapshot_name(work);
-  std::optional<Valid<SnapshotDescriptor>> snapshot = Valid<SnapshotDescriptor>::make(std::move(descriptor), faults);
+  std::optional<Valid<SnapshotDescriptor>> snapshot =
+      Valid<SnapshotDescriptor>::make(std::move(descriptor), diagnostics);
   if (!snapshot) return nullptr;
   return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*snapshot));
 }
@@ -75,7 +77,7 @@ PeerId scenario_peer(const WorkSpec& work, Role role, const ParticipantId& parti
 }
 
 std::unique_ptr<SimMember> make_scenario_member(const SideRequest& request, const ScenarioSide& side, size_t number,
-                                                uint64_t generation, Faults& faults) {
+                                                uint64_t generation, Diagnostics& diagnostics) {
   const Part& part = (*side.placement)->parts[number];
   PoolRequest pool;
   pool.operation = OperationId(request.work->name);
@@ -87,12 +89,12 @@ std::unique_ptr<SimMember> make_scenario_member(const SideRequest& request, cons
   pool.instance_prefix = side_name(*request.work, request.role) + "/";
   std::optional<Valid<RuntimeBinding>> pooled =
       pool_binding(*side.placement, digest(*side.placement), part.participant, (*request.snapshot)->tokens,
-                   digest(*request.snapshot), pool, faults);
+                   digest(*request.snapshot), pool, diagnostics);
   if (!pooled) return nullptr;
   RuntimeBinding binding = **pooled;
   binding.generation = generation;
   for (Region& region : binding.regions) region.epoch = request.epoch;
-  std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(binding), faults);
+  std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(binding), diagnostics);
   if (!valid) return nullptr;
   auto member = std::make_unique<SimMember>();
   member->name = scenario_peer(*request.work, request.role, part.participant).text();
@@ -104,20 +106,22 @@ std::unique_ptr<SimMember> make_scenario_member(const SideRequest& request, cons
   return member;
 }
 
-std::unique_ptr<ScenarioSide> make_scenario_side(const SideRequest& request, bool with_members, Faults& faults) {
-  std::optional<Valid<PlacementManifest>> placement = make_placement(request, faults);
+std::unique_ptr<ScenarioSide> make_scenario_side(const SideRequest& request, bool with_members,
+                                                 Diagnostics& diagnostics) {
+  std::optional<Valid<PlacementManifest>> placement = make_placement(request, diagnostics);
   if (!placement) return nullptr;
   auto side = std::make_unique<ScenarioSide>();
   side->placement = std::make_shared<const Valid<PlacementManifest>>(std::move(*placement));
   if (!with_members) return side;
   for (size_t i = 0; i < (*side->placement)->parts.size(); ++i) {
-    side->members.push_back(make_scenario_member(request, *side, i, 1, faults));
+    side->members.push_back(make_scenario_member(request, *side, i, 1, diagnostics));
     if (side->members.back() == nullptr) return nullptr;
   }
   return side;
 }
 
-std::optional<Valid<StoreLayout>> scenario_layout(const SideRequest& source, const ScenarioSide& side, Faults& faults) {
+std::optional<Valid<StoreLayout>> scenario_layout(const SideRequest& source, const ScenarioSide& side,
+                                                  Diagnostics& diagnostics) {
   const WorkSpec& work = *source.work;
   std::shared_ptr<const Valid<PlacementManifest>> placement = side.placement;
   if (work.whole_objects) {
@@ -125,11 +129,11 @@ std::optional<Valid<StoreLayout>> scenario_layout(const SideRequest& source, con
     SideSpec one = *source.side;
     one.parallel = ParallelSpec();
     whole.side = &one;
-    const std::unique_ptr<ScenarioSide> made = make_scenario_side(whole, false, faults);
+    const std::unique_ptr<ScenarioSide> made = make_scenario_side(whole, false, diagnostics);
     if (made == nullptr) return std::nullopt;
     placement = made->placement;
   }
-  return layout_of(*placement, std::nullopt, work.object_order, work.object_page_tokens, "simulated", faults);
+  return layout_of(*placement, std::nullopt, work.object_order, work.object_page_tokens, "simulated", diagnostics);
 }
 
 }  // namespace crossdock

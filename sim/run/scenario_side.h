@@ -33,19 +33,22 @@ struct SideRequest {
 
 // What a work's content is called and seeded by.
 std::shared_ptr<const Valid<SnapshotDescriptor>> scenario_snapshot(const WorkSpec& work,
-                                                                   const Valid<CacheSchema>& schema, Faults& faults);
+                                                                   const Valid<CacheSchema>& schema,
+                                                                   Diagnostics& diagnostics);
 uint64_t scenario_content(const WorkSpec& work);
 
 // Without members when the placement alone is wanted. Null, and faults are added, when the parts do not fit.
-std::unique_ptr<ScenarioSide> make_scenario_side(const SideRequest& request, bool with_members, Faults& faults);
+std::unique_ptr<ScenarioSide> make_scenario_side(const SideRequest& request, bool with_members,
+                                                 Diagnostics& diagnostics);
 // One participant's, with another generation of its instance.
 std::unique_ptr<SimMember> make_scenario_member(const SideRequest& request, const ScenarioSide& side, size_t number,
-                                                uint64_t generation, Faults& faults);
+                                                uint64_t generation, Diagnostics& diagnostics);
 
 Place place_on(const SideSpec& side, const Cluster& cluster, size_t number);
 PeerId scenario_peer(const WorkSpec& work, Role role, const ParticipantId& participant);
 
 // What an upload stores by: parts as the source is split, or all in one.
-std::optional<Valid<StoreLayout>> scenario_layout(const SideRequest& source, const ScenarioSide& side, Faults& faults);
+std::optional<Valid<StoreLayout>> scenario_layout(const SideRequest& source, const ScenarioSide& side,
+                                                  Diagnostics& diagnostics);
 
 }  // namespace crossdock

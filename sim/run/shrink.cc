@@ -96,9 +96,9 @@ Scenario shrink(Scenario scenario, const std::string& kind, uint64_t run_count_m
     for (size_t i = 0; i < changes.size() && runs < run_count_max; ++i) {
       Scenario simpler = scenario;
       if (!changes[i](simpler)) continue;
-      Faults faults;
-      check_scenario(simpler, faults);
-      if (!faults.empty()) continue;
+      Diagnostics diagnostics;
+      check_scenario(simpler, diagnostics);
+      if (!diagnostics.empty()) continue;
       ++runs;
       const RunSummary summary = play(simpler);
       if (failure_kind(summary) != kind) continue;

@@ -23,9 +23,9 @@ std::vector<SimMember*> pointers(const ScenarioSide& side) {
 Status UploadRun::prepare() {
   result_.kind = "upload";
   TRY_STATUS(make_side(Role::kSource, source_));
-  Faults faults(fmt::format("work '{}'", spec_.name));
-  std::optional<Valid<StoreLayout>> layout = scenario_layout(side_request(Role::kSource), *source_, faults);
-  if (!layout) return faults.to_status();
+  Diagnostics diagnostics(fmt::format("work '{}'", spec_.name));
+  std::optional<Valid<StoreLayout>> layout = scenario_layout(side_request(Role::kSource), *source_, diagnostics);
+  if (!layout) return diagnostics.to_status();
   UploadOptions options;
   options.txn = TxnId(spec_.name);
   options.tenant = "default";
@@ -80,9 +80,9 @@ std::string UploadRun::read_back(StoreCore& core, Found found) {
   request.work = &as_restore;
   request.side = &*as_restore.target;
   request.role = Role::kTarget;
-  Faults faults;
-  const std::unique_ptr<ScenarioSide> side = make_scenario_side(request, true, faults);
-  if (side == nullptr) return faults.to_status().message();
+  Diagnostics diagnostics;
+  const std::unique_ptr<ScenarioSide> side = make_scenario_side(request, true, diagnostics);
+  if (side == nullptr) return diagnostics.to_status().message();
   MemoryRegistry registry;
   std::vector<BindingPointer> bindings;
   for (const auto& member : side->members) {
@@ -94,8 +94,8 @@ std::string UploadRun::read_back(StoreCore& core, Found found) {
   }
   const LeaseId lease = found.lease;
   const auto job =
-      make_restore_job(found, side->placement, bindings, PlanOptions(), LowerLimits(), RestoreLimits(), faults);
-  if (job == nullptr) return faults.to_status().message();
+      make_restore_job(found, side->placement, bindings, PlanOptions(), LowerLimits(), RestoreLimits(), diagnostics);
+  if (job == nullptr) return diagnostics.to_status().message();
   for (GetStep get : job->gets) {
     get.lease = lease;
     if (const auto got = core.get(get, registry); !got.ok()) return got.status().message();

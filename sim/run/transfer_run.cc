@@ -81,9 +81,9 @@ void TransferRun::restart(const std::string& peer_pattern) {
     const PeerId peer = process.node->peer();
     if (!matches_pattern(peer_pattern, peer.text())) continue;
     ScenarioSide& side = process.role == Role::kSource ? *source_ : *target_;
-    Faults faults;
+    Diagnostics diagnostics;
     std::unique_ptr<SimMember> again =
-        make_scenario_member(side_request(process.role), side, process.number, process.generation + 1, faults);
+        make_scenario_member(side_request(process.role), side, process.number, process.generation + 1, diagnostics);
     if (again == nullptr || !world_.memory().add(*again, scenario_.carries_bytes).ok()) continue;
     SimNode& node = *process.node;
     const Role role = process.role;

@@ -56,10 +56,10 @@ Status WorkRun::start(std::function<void()> ended) {
   is_started_ = true;
   result_.name = spec_.name;
   result_.begin = world_.now();
-  Faults faults(fmt::format("work '{}'", spec_.name));
+  Diagnostics diagnostics(fmt::format("work '{}'", spec_.name));
   if (spec_.kind != WorkKind::kTraffic) {
-    snapshot_ = scenario_snapshot(spec_, *schema_, faults);
-    if (snapshot_ == nullptr) return faults.to_status();
+    snapshot_ = scenario_snapshot(spec_, *schema_, diagnostics);
+    if (snapshot_ == nullptr) return diagnostics.to_status();
   }
   return prepare();
 }
@@ -86,9 +86,9 @@ SideRequest WorkRun::side_request(Role role) const {
 }
 
 Status WorkRun::make_side(Role role, std::unique_ptr<ScenarioSide>& side) {
-  Faults faults(fmt::format("work '{}'", spec_.name));
-  side = make_scenario_side(side_request(role), true, faults);
-  if (side == nullptr) return faults.to_status();
+  Diagnostics diagnostics(fmt::format("work '{}'", spec_.name));
+  side = make_scenario_side(side_request(role), true, diagnostics);
+  if (side == nullptr) return diagnostics.to_status();
   for (const auto& member : side->members) TRY_STATUS(world_.memory().add(*member, scenario_.carries_bytes));
   return Status();
 }

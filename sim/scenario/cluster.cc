@@ -70,11 +70,11 @@ double number_field(ObjectReader& in, std::string_view name, const NumberRange& 
 
 // `most`, and a fault, when it is anything else: faults of what depends on it would only repeat this one.
 uint32_t read_count(const JsonCursor& cursor, uint64_t least, uint64_t most) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   const uint64_t count = cursor.unsigned_integer();
-  if (cursor.faults.total() == faults_before && (count < least || count > most))
+  if (cursor.diagnostics.total() == diagnostics_before && (count < least || count > most))
     cursor.refuse(Rule::kFieldInteger, fmt::format("{} is not an integer from {} to {}", count, least, most));
-  return static_cast<uint32_t>(cursor.faults.total() == faults_before ? count : most);
+  return static_cast<uint32_t>(cursor.diagnostics.total() == diagnostics_before ? count : most);
 }
 
 uint32_t count_field(ObjectReader& in, std::string_view name, uint64_t most) {
@@ -109,25 +109,25 @@ void check_nics(const JsonCursor& cursor, const MachineSpec& machine) {
     if (!nic_of_gpu[gpu]) cursor.refuse(Rule::kFieldMissing, fmt::format("gpu {} is behind no nic", gpu));
 }
 
-// `faults_before`: how many faults there were before the machine.
-void read_nics(const JsonCursor& cursor, uint64_t faults_before, MachineSpec& machine) {
+// `diagnostics_before`: how many faults there were before the machine.
+void read_nics(const JsonCursor& cursor, uint64_t diagnostics_before, MachineSpec& machine) {
   if (!cursor.require(JsonKind::kArray)) return;
   if (cursor.value.size() == 0 || cursor.value.size() > kNicCountMax) {
     cursor.refuse(Rule::kFieldInteger, fmt::format("{} nics, not from 1 to {}", cursor.value.size(), kNicCountMax));
     return;
   }
   machine.nics = decode_list(cursor, [&](const JsonCursor& nic) { return read_nic(nic, machine.gpu_count); });
-  if (cursor.faults.total() == faults_before) check_nics(cursor, machine);
+  if (cursor.diagnostics.total() == diagnostics_before) check_nics(cursor, machine);
 }
 
 MachineSpec read_machine(const JsonCursor& cursor) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   ObjectReader in(cursor);
   MachineSpec machine;
   machine.dram_gbyte_per_s = number_field(in, "dram_gbyte_per_s", kPositive);
   machine.gpu_count = count_field(in, "gpu_count", kGpuCountMax);
   machine.hbm_gbyte_per_s = number_field(in, "hbm_gbyte_per_s", kPositive);
-  in.required("nics", [&](const JsonCursor& nics) { read_nics(nics, faults_before, machine); });
+  in.required("nics", [&](const JsonCursor& nics) { read_nics(nics, diagnostics_before, machine); });
   in.optional("nvlink", [&](const JsonCursor& nvlink) {
     ObjectReader fields(nvlink);
     machine.nvlink_gbyte_per_s = number_field(fields, "gbyte_per_s", kPositive);
@@ -341,7 +341,7 @@ std::string Place::to_text() const {
 }
 
 std::optional<Cluster> decode_cluster(const JsonCursor& cursor) {
-  const uint64_t faults_before = cursor.faults.total();
+  const uint64_t diagnostics_before = cursor.diagnostics.total();
   Cluster cluster;
   if (check_header(cursor, kClusterSchema)) {
     ObjectReader in(cursor);
@@ -355,19 +355,19 @@ std::optional<Cluster> decode_cluster(const JsonCursor& cursor) {
     in.number("version");
     in.finish();
   }
-  if (cursor.faults.total() != faults_before) return std::nullopt;
+  if (cursor.diagnostics.total() != diagnostics_before) return std::nullopt;
   return cluster;
 }
 
-std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Faults& faults) {
-  const std::string outer = faults.document();
-  faults.set_document(document);
+std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Diagnostics& diagnostics) {
+  const std::string outer = diagnostics.document();
+  diagnostics.set_document(document);
   std::optional<Cluster> cluster;
-  if (const std::optional<JsonTree> tree = JsonTree::parse(json, kClusterJsonLimits, faults)) {
+  if (const std::optional<JsonTree> tree = JsonTree::parse(json, kClusterJsonLimits, diagnostics)) {
     const JsonPath path;
-    cluster = decode_cluster(JsonCursor{tree->root(), path, faults});
+    cluster = decode_cluster(JsonCursor{tree->root(), path, diagnostics});
   }
-  faults.set_document(outer);
+  diagnostics.set_document(outer);
   return cluster;
 }
 

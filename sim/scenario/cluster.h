@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/wire/decode.h"
 
 namespace crossdock {
@@ -83,7 +83,7 @@ struct Cluster {
 
 // Faults: the rules of the wire form and of the numbers (all positive and finite, counts within limits, each GPU behind
 // one NIC); `document` is what the faults call it.
-std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Faults& faults);
+std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Diagnostics& diagnostics);
 // The same of one that stands, with its header, inside the document that the faults are of.
 std::optional<Cluster> decode_cluster(const JsonCursor& cursor);
 std::string write_cluster(const Cluster& cluster);

@@ -337,7 +337,7 @@ void read_cluster_field(const JsonCursor& cursor, const LoadCluster& load_cluste
     const std::string document = fmt::format("cluster '{}'", scenario.cluster_name);
     const std::optional<std::string> loaded = load_cluster(scenario.cluster_name);
     if (!loaded) return cursor.refuse(Rule::kFieldChoice, fmt::format("there is no {}", document));
-    cluster = read_cluster(*loaded, document, cursor.faults);
+    cluster = read_cluster(*loaded, document, cursor.diagnostics);
   }
   if (cluster) scenario.cluster = std::move(*cluster);
 }
@@ -346,7 +346,7 @@ void read_expected(const JsonCursor& cursor, Scenario& scenario) {
   if (!cursor.require(JsonKind::kObject)) return;
   for (std::optional<JsonValue> item = cursor.value.first(); item; item = item->next()) {
     const JsonPath path = cursor.path.field(item->key());
-    const JsonCursor verdicts{*item, path, cursor.faults};
+    const JsonCursor verdicts{*item, path, cursor.diagnostics};
     std::set<std::string>& all = scenario.expected[std::string(item->key())];
     if (item->kind() == JsonKind::kString)
       all.insert(std::string(item->text()));
@@ -469,17 +469,17 @@ std::string_view fault_kind_name(FaultKind kind) {
 bool is_operation_fault(FaultKind kind) { return kind >= FaultKind::kRefused; }
 
 std::optional<Scenario> read_scenario(std::string_view json, const LoadCluster& load_cluster,
-                                      const std::string& document, Faults& faults) {
-  faults.set_document(document);
-  const std::optional<JsonTree> tree = JsonTree::parse(json, JsonLimits(), faults);
+                                      const std::string& document, Diagnostics& diagnostics) {
+  diagnostics.set_document(document);
+  const std::optional<JsonTree> tree = JsonTree::parse(json, JsonLimits(), diagnostics);
   if (!tree) return std::nullopt;
   const JsonPath path;
-  const JsonCursor cursor{tree->root(), path, faults};
+  const JsonCursor cursor{tree->root(), path, diagnostics};
   if (!check_header(cursor, kSchema)) return std::nullopt;
   Scenario scenario = Reader::read_object<Scenario>(
       cursor, [&](Reader& reader, Scenario& value) { describe_scenario(reader, value, load_cluster); });
-  if (faults.empty()) check_scenario(scenario, faults);
-  if (!faults.empty()) return std::nullopt;
+  if (diagnostics.empty()) check_scenario(scenario, diagnostics);
+  if (!diagnostics.empty()) return std::nullopt;
   return scenario;
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "model/faults.h"
+#include "model/diagnostics.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/parallel_spec.h"
 #include "model/kv/pool_binding.h"
@@ -150,9 +150,9 @@ struct Scenario {
 // `load_cluster` gives the text of a cluster that is named.
 std::optional<Scenario> read_scenario(std::string_view json,
                                       const std::function<std::optional<std::string>(const std::string&)>& load_cluster,
-                                      const std::string& document, Faults& faults);
+                                      const std::string& document, Diagnostics& diagnostics);
 // Rules between its parts: names that are there, machines and GPUs that the cluster has, numbers that make sense.
-void check_scenario(const Scenario& scenario, Faults& faults);
+void check_scenario(const Scenario& scenario, Diagnostics& diagnostics);
 std::string write_scenario(const Scenario& scenario);
 
 }  // namespace crossdock

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 8> kInvariants = {"I1", "I2", "I3", "I4",
 
 class ScenarioRules {
  public:
-  ScenarioRules(const Scenario& scenario, Faults& faults) : scenario_(scenario), faults_(faults) {}
+  ScenarioRules(const Scenario& scenario, Diagnostics& diagnostics) : scenario_(scenario), faults_(diagnostics) {}
 
   void check() {
     if (scenario_.works.empty()) refuse("works", "there is no work");
@@ -150,12 +150,14 @@ class ScenarioRules {
   }
 
   const Scenario& scenario_;
-  Faults& faults_;
+  Diagnostics& faults_;
   std::optional<ClusterLinks> links_;
 };
 
 }  // namespace
 
-void check_scenario(const Scenario& scenario, Faults& faults) { ScenarioRules(scenario, faults).check(); }
+void check_scenario(const Scenario& scenario, Diagnostics& diagnostics) {
+  ScenarioRules(scenario, diagnostics).check();
+}
 
 }  // namespace crossdock

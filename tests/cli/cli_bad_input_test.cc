@@ -551,7 +551,7 @@ TEST_F(Cli, BadInput) {
       EXPECT_EQ(result.exit_code, 2);
       EXPECT_TRUE(has_line(result.out + result.err, bad.line)) << result.out << result.err;
       EXPECT_TRUE(is_plain(result.out + result.err)) << result.out << result.err;
-      // Faults are what validate is asked for; elsewhere nothing stands where a result is expected.
+      // Diagnostics are what validate is asked for; elsewhere nothing stands where a result is expected.
       EXPECT_EQ(bad.arguments[0] == "validate" ? result.err : result.out, "");
     }
   }

@@ -2,11 +2,12 @@
 #include <algorithm>
 
 #include "tests/cli/run_program.h"
+#include "tests/support/paths.h"
 
 namespace crossdock::testing {
 namespace {
 
-const std::string kScenarios = CROSSDOCK_SOURCE_DIR "/scenarios/";
+const std::string kScenarios = source_path("scenarios/");
 
 class CliSimulate : public Cli {};
 

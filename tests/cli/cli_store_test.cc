@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/cli/run_program.h"
+#include "tests/support/paths.h"
 
 namespace crossdock::testing {
 namespace {
@@ -67,8 +68,9 @@ TEST_F(CliStore, AnInterruptedReshardSaysWhatStateThingsAreIn) {
     const int fd = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
-    execl(CROSSDOCK_PROGRAM, CROSSDOCK_PROGRAM, "reshard", "--config", kSmall.c_str(), "--from", "tp2", "--to", "tp4",
-          "--tokens", "64", "--fail", "writer", "--drain", "1", "--record", work("recording").c_str(), nullptr);
+    execl(program_path().c_str(), program_path().c_str(), "reshard", "--config", kSmall.c_str(), "--from", "tp2",
+          "--to", "tp4", "--tokens", "64", "--fail", "writer", "--drain", "1", "--record", work("recording").c_str(),
+          nullptr);
     _exit(99);
   }
   while (!fs::exists(work("recording") / "coordinator.jsonl") ||

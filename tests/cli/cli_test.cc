@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "tests/cli/run_program.h"
+#include "tests/support/paths.h"
 
 namespace crossdock::testing {
 namespace {
@@ -273,7 +274,7 @@ TEST_F(Cli, ThroughALinkTheFileIsReplacedAndKeepsItsPermissions) {
 TEST_F(Cli, APipeIsWrittenAsItIs) {
   if (!fs::exists("/proc/self/fd")) GTEST_SKIP() << "no /proc here";
   const Ended piped =
-      run_program({"bash", "-c", R"("$0" schema --config "$1" -o /proc/self/fd/1 | cat)", CROSSDOCK_PROGRAM, kLlama});
+      run_program({"bash", "-c", R"("$0" schema --config "$1" -o /proc/self/fd/1 | cat)", program_path(), kLlama});
   EXPECT_EQ(piped.exit_code, 0);
   EXPECT_EQ(piped.out + "\n", output_of({"schema", "--config", kLlama}));
 }
@@ -390,15 +391,15 @@ TEST_F(Cli, ValidateAsJsonIsOneValue) {
                          {"files",
                           {{{"complete", true},
                             {"digest", sha256sum("topology.json")},
-                            {"fault_count", 0},
-                            {"faults", json::array()},
+                            {"diagnostic_count", 0},
+                            {"diagnostics", json::array()},
                             {"notes", json::array()},
                             {"path", "topology.json"},
                             {"schema", "crossdock.topology"},
                             {"valid", true}},
                            {{"complete", true},
-                            {"fault_count", 1},
-                            {"faults", json::array({fault})},
+                            {"diagnostic_count", 1},
+                            {"diagnostics", json::array({fault})},
                             {"notes", json::array()},
                             {"path", "broken.json"},
                             {"valid", false}}}}};
@@ -414,8 +415,8 @@ TEST_F(Cli, ValidateCountsTheFaultsItDoesNotShow) {
   EXPECT_EQ(result.exit_code, 2);
   const std::vector<std::string> lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 101u);
-  EXPECT_EQ(lines.back(), "-: and 150 more faults");
-  EXPECT_EQ(json::parse(run({"validate", "--json", "-"}, text).out)["files"][0]["fault_count"], 250);
+  EXPECT_EQ(lines.back(), "-: and 150 more errors");
+  EXPECT_EQ(json::parse(run({"validate", "--json", "-"}, text).out)["files"][0]["diagnostic_count"], 250);
 }
 
 TEST_F(Cli, ValidateGoesOnAfterAFileThatCannotBeRead) {
@@ -433,8 +434,9 @@ TEST_F(Cli, ValidateGoesOnAfterAFileThatCannotBeRead) {
   const json files = json::parse(as_json.out)["files"];
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0],
-            json::parse(R"({"complete":true,"fault_count":0,"faults":[],"notes":[],"path":"none.json","valid":false,)"
-                        R"("unreadable":"cannot open 'none.json': No such file or directory"})"));
+            json::parse(
+                R"({"complete":true,"diagnostic_count":0,"diagnostics":[],"notes":[],"path":"none.json","valid":false,)"
+                R"("unreadable":"cannot open 'none.json': No such file or directory"})"));
   EXPECT_EQ(files[1]["valid"], true);
 }
 

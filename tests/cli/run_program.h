@@ -16,15 +16,16 @@
 #include <vector>
 
 #include "tests/support/example_documents.h"
+#include "tests/support/paths.h"
 
 namespace crossdock::testing {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-inline const std::string kModels = CROSSDOCK_SOURCE_DIR "/examples/models/";
+inline const std::string kModels = source_path("examples/models/");
 inline const std::string kLlama = kModels + "llama-3.1-70b/config.json";
-inline const std::string kGolden = CROSSDOCK_SOURCE_DIR "/tests/golden/mooncake/";
+inline const std::string kGolden = source_path("tests/golden/mooncake/");
 
 inline std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -52,20 +53,13 @@ inline bool is_plain(const std::string& text) {
 }
 
 inline const std::vector<std::string>& commands() {
-  static const std::vector<std::string> names = {CROSSDOCK_SIMULATION_COMMANDS "schema",
-                                                 "placement",
-                                                 "validate",
-                                                 "inspect",
-                                                 "digest",
-                                                 "convert",
-                                                 "snapshot",
-                                                 "bind",
-                                                 "plan",
-                                                 "verify-plan",
-                                                 "replay",
-                                                 "reshard",
-                                                 "store",
-                                                 "completion"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"schema",  "placement", "validate", "inspect",   "digest",
+                                    "convert", "snapshot",  "bind",     "plan",      "verify-plan",
+                                    "replay",  "reshard",   "store",    "completion"};
+    if (program_has_simulation()) all.insert(all.begin(), {"simulate", "check"});
+    return all;
+  }();
   return names;
 }
 
@@ -98,7 +92,7 @@ class Cli : public ::testing::Test {
 
   // Runs the program. `out_path`: where its standard output goes instead of into the result.
   Ended run(std::vector<std::string> arguments, const std::string& input = "", const std::string& out_path = "") const {
-    arguments.insert(arguments.begin(), CROSSDOCK_PROGRAM);
+    arguments.insert(arguments.begin(), program_path());
     return run_program(std::move(arguments), input, out_path);
   }
 

@@ -12,13 +12,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "tests/support/paths.h"
 
 namespace crossdock::testing {
 
 bool ChildEnd::was_killed() const { return signal == SIGKILL; }
 
 Child::Child(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), CROSSDOCK_CRASH_CHILD);
+  arguments.insert(arguments.begin(), crash_child_path());
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/support/paths.h"
 
 namespace crossdock::testing {
 namespace {
@@ -20,7 +21,7 @@ constexpr uint64_t kSeed = 20261129;
 constexpr int kDamagedCopies = 300;
 
 std::vector<std::string> corpus_of(const FuzzTarget& target) {
-  const fs::path root = fs::path(CROSSDOCK_SOURCE_DIR "/tests/fuzz/corpus") / target.name;
+  const fs::path root = fs::path(source_path("tests/fuzz/corpus")) / target.name;
   std::vector<fs::path> paths;
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());

@@ -17,8 +17,8 @@ constexpr JsonLimits kLimits = {.bytes_max = 1 << 20, .depth_max = 32, .values_m
 template <class Document>
 void expect_fixed_point(const Valid<Document>& document) {
   const std::string text = to_json(document);
-  Faults faults;
-  const std::optional<Valid<Document>> again = read_document<Document>(text, JsonLimits(), faults);
+  Diagnostics diagnostics;
+  const std::optional<Valid<Document>> again = read_document<Document>(text, JsonLimits(), diagnostics);
   CHECK(again.has_value());
   CHECK(*again == document);
   CHECK(to_json(*again) == text);
@@ -26,16 +26,16 @@ void expect_fixed_point(const Valid<Document>& document) {
 
 template <class Document>
 void fuzz_document(std::string_view input) {
-  Faults faults;
-  const std::optional<Valid<Document>> document = read_document<Document>(input, kLimits, faults);
-  CHECK(document.has_value() == faults.empty());
+  Diagnostics diagnostics;
+  const std::optional<Valid<Document>> document = read_document<Document>(input, kLimits, diagnostics);
+  CHECK(document.has_value() == diagnostics.empty());
   if (document) expect_fixed_point(*document);
 }
 
 void fuzz_binding(std::string_view input) {
-  Faults faults;
-  const std::optional<Valid<RuntimeBinding>> binding = read_document<RuntimeBinding>(input, kLimits, faults);
-  CHECK(binding.has_value() == faults.empty());
+  Diagnostics diagnostics;
+  const std::optional<Valid<RuntimeBinding>> binding = read_document<RuntimeBinding>(input, kLimits, diagnostics);
+  CHECK(binding.has_value() == diagnostics.empty());
   if (!binding) return;
   expect_fixed_point(*binding);
   // Against the example's placement, as if it named it.
@@ -46,24 +46,24 @@ void fuzz_binding(std::string_view input) {
   named.resource = placement->resource;
   named.revision = placement->revision;
   named.participant = ParticipantId("p0-t0");
-  const std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(named), faults);
+  const std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(named), diagnostics);
   if (!valid) return;
-  check_binding(*valid, context, faults);
-  if (!faults.empty()) return;
+  check_binding(*valid, context, diagnostics);
+  if (!diagnostics.empty()) return;
   const BoundParticipant bound{&*valid, &context};
-  check_instances(std::span(&bound, 1), faults);
-  CHECK(faults.empty());  // alone in its instance, and its views are disjoint
+  check_instances(std::span(&bound, 1), diagnostics);
+  CHECK(diagnostics.empty());  // alone in its instance, and its views are disjoint
 }
 
 void fuzz_plan(std::string_view input) {
-  Faults faults;
-  const std::optional<PlanDocument> read = read_plan(input, kLimits, faults);
-  CHECK(read.has_value() == faults.empty());
+  Diagnostics diagnostics;
+  const std::optional<PlanDocument> read = read_plan(input, kLimits, diagnostics);
+  CHECK(read.has_value() == diagnostics.empty());
   if (!read) return;
   const AnyDocument* source = read->source ? &*read->source : nullptr;
   const AnyDocument* target = read->target ? &*read->target : nullptr;
   const std::string text = plan_to_json(read->plan, source, target);
-  const std::optional<PlanDocument> again = read_plan(text, JsonLimits(), faults);
+  const std::optional<PlanDocument> again = read_plan(text, JsonLimits(), diagnostics);
   CHECK(again.has_value());
   CHECK(again->plan == read->plan && again->source == read->source && again->target == read->target);
   CHECK(plan_to_json(again->plan, source, target) == text);
@@ -71,30 +71,31 @@ void fuzz_plan(std::string_view input) {
   if (!read->source || !read->target) return;
   // Whatever it claims about them, it is compared with the documents that it carries within the limits.
   const VerifyLimits limits{.work_max = 1 << 16, .token_range_count_max = 1 << 10};
-  const PlanProof proof = verify_plan(read->plan, *plan_side(*read->source), *plan_side(*read->target), limits, faults);
-  CHECK(!faults.empty() || (proof.complete && proof.fault_count == 0));
+  const PlanProof proof =
+      verify_plan(read->plan, *plan_side(*read->source), *plan_side(*read->target), limits, diagnostics);
+  CHECK(!diagnostics.empty() || (proof.complete && proof.diagnostic_count == 0));
 }
 
 void fuzz_hf_config(std::string_view input) {
   for (const bool draft_layers : {false, true}) {
     HfOptions options;
     options.draft_layers = draft_layers;
-    Faults faults;
-    const std::optional<HfModel> model = read_hf_config(input, options, kLimits, faults);
-    CHECK(model.has_value() == faults.empty());
+    Diagnostics diagnostics;
+    const std::optional<HfModel> model = read_hf_config(input, options, kLimits, diagnostics);
+    CHECK(model.has_value() == diagnostics.empty());
     if (model) expect_fixed_point(model->cache_schema);
   }
 }
 
 void fuzz_mooncake_placement(std::string_view input) {
-  Faults faults;
-  const auto placement = mooncake::read_placement(input, kLimits, faults);
-  CHECK(placement.has_value() == faults.empty());
+  Diagnostics diagnostics;
+  const auto placement = mooncake::read_placement(input, kLimits, diagnostics);
+  CHECK(placement.has_value() == diagnostics.empty());
   if (!placement) return;
   expect_fixed_point(*placement);
-  const std::optional<std::string> text = mooncake::write_placement(*placement, faults);
+  const std::optional<std::string> text = mooncake::write_placement(*placement, diagnostics);
   CHECK(text.has_value());
-  CHECK(mooncake::read_placement(*text, JsonLimits(), faults) == placement);
+  CHECK(mooncake::read_placement(*text, JsonLimits(), diagnostics) == placement);
 }
 
 // The example's placement in a form that Mooncake's documents can refer to.
@@ -114,12 +115,12 @@ const Valid<PlacementManifest>& mooncake_like_placement() {
 }
 
 void fuzz_mooncake_snapshot(std::string_view input) {
-  Faults faults;
-  const auto snapshot = mooncake::read_snapshot(input, mooncake_like_placement(), kLimits, faults);
-  CHECK(snapshot.has_value() == faults.empty());
+  Diagnostics diagnostics;
+  const auto snapshot = mooncake::read_snapshot(input, mooncake_like_placement(), kLimits, diagnostics);
+  CHECK(snapshot.has_value() == diagnostics.empty());
   if (!snapshot) return;
   expect_fixed_point(*snapshot);
-  CHECK(mooncake::write_snapshot(*snapshot, faults).has_value());
+  CHECK(mooncake::write_snapshot(*snapshot, diagnostics).has_value());
 }
 
 void fuzz_mooncake_binding(std::string_view input) {
@@ -129,9 +130,9 @@ void fuzz_mooncake_binding(std::string_view input) {
     changed.cache_schema_digest = cache_schema_digest(mooncake_like_placement());
     return valid_or_die(changed);
   }();
-  Faults faults;
-  const auto binding = mooncake::read_binding(input, mooncake_like_placement(), snapshot, kLimits, faults);
-  CHECK(binding.has_value() == faults.empty());
+  Diagnostics diagnostics;
+  const auto binding = mooncake::read_binding(input, mooncake_like_placement(), snapshot, kLimits, diagnostics);
+  CHECK(binding.has_value() == diagnostics.empty());
   if (binding) expect_fixed_point(*binding);
 }
 

@@ -37,9 +37,9 @@ Case draw_case(Rng& rng) {
   request.tp = uint64_t{1} << rng.below(3);
   request.cp = 1 + rng.below(2);
   request.cp_block_tokens = 1 + rng.below(3);
-  Faults faults;
+  Diagnostics diagnostics;
   const Valid<CacheSchema> valid_schema = valid_or_die(schema);
-  const Valid<PlacementManifest> placement = *partition(valid_schema, request, faults);
+  const Valid<PlacementManifest> placement = *partition(valid_schema, request, diagnostics);
 
   SnapshotDescriptor snapshot = *example_snapshot();
   snapshot.resource = ResourceId("r");
@@ -168,22 +168,22 @@ RC_GTEST_PROP(Binding, IsRightExactlyWhenEachOwnedElementHasItsOwnBytes, (uint64
   Case drawn = draw_case(rng);
   const uint64_t spoil_count = rng.below(2);
   for (uint64_t i = 0; i < spoil_count; ++i) spoil(drawn.binding, rng);
-  Faults faults;
-  const auto binding = Valid<RuntimeBinding>::make(drawn.binding, faults);
+  Diagnostics diagnostics;
+  const auto binding = Valid<RuntimeBinding>::make(drawn.binding, diagnostics);
   if (!binding) RC_DISCARD("a view became empty");
-  check_binding(*binding, drawn.placement, drawn.snapshot, faults);
-  RC_CLASSIFY(faults.empty(), "right");
-  if (faults.empty()) RC_ASSERT(naive_is_right(drawn));
+  check_binding(*binding, drawn.placement, drawn.snapshot, diagnostics);
+  RC_CLASSIFY(diagnostics.empty(), "right");
+  if (diagnostics.empty()) RC_ASSERT(naive_is_right(drawn));
   // Strides that are not nested are refused although their bytes may happen to differ; everything else is exact.
-  if (!faults.empty() && !faults.has(Rule::kViewStrides)) RC_ASSERT(!naive_is_right(drawn));
-  if (spoil_count == 0) RC_ASSERT(faults.empty());
+  if (!diagnostics.empty() && !diagnostics.has(Rule::kViewStrides)) RC_ASSERT(!naive_is_right(drawn));
+  if (spoil_count == 0) RC_ASSERT(diagnostics.empty());
 }
 
 RC_GTEST_PROP(BindingWire, ReadingGivesBackWhatWasWritten, (uint64_t seed)) {
   Rng rng(seed);
   const Valid<RuntimeBinding> binding = valid_or_die(draw_case(rng).binding);
-  Faults faults;
-  const auto again = read_document<RuntimeBinding>(to_json(binding), JsonLimits(), faults);
+  Diagnostics diagnostics;
+  const auto again = read_document<RuntimeBinding>(to_json(binding), JsonLimits(), diagnostics);
   RC_ASSERT(again.has_value());
   RC_ASSERT(*again == binding);
 }

@@ -53,12 +53,12 @@ RC_GTEST_PROP(BoxCover, TellsEachWrongElementAndNoOther, ()) {
                             : times == 0 ? (is_required ? Cell::kGap : Cell::kRight)
                                          : (is_required ? Cell::kRight : Cell::kExtra);
         std::vector<Cell> told;
-        for (const BoxCoverFault& fault : cover.faults) {
-          if (!holds(fault.box, x, y, z)) continue;
-          told.push_back(fault.kind == BoxCoverFault::Kind::kGap     ? Cell::kGap
-                         : fault.kind == BoxCoverFault::Kind::kExtra ? Cell::kExtra
-                                                                     : Cell::kOverlap);
-          for (const size_t index : fault.given) RC_ASSERT(holds(given[index], x, y, z));
+        for (const BoxCoverDiagnostic& diagnostic : cover.diagnostics) {
+          if (!holds(diagnostic.box, x, y, z)) continue;
+          told.push_back(diagnostic.kind == BoxCoverDiagnostic::Kind::kGap     ? Cell::kGap
+                         : diagnostic.kind == BoxCoverDiagnostic::Kind::kExtra ? Cell::kExtra
+                                                                               : Cell::kOverlap);
+          for (const size_t index : diagnostic.given) RC_ASSERT(holds(given[index], x, y, z));
         }
         if (wanted == Cell::kRight)
           RC_ASSERT(told.empty());
@@ -223,15 +223,15 @@ RC_GTEST_PROP(TokenCover, AgreesWithCountingOwnersTokenByToken, ()) {
                      }) == 1;
   const TokenCover cover = check_token_cover(pointers, tokens, 1 << 20);
   RC_CLASSIFY(exact, "exact");
-  RC_ASSERT(!cover.fault.has_value() == exact);
-  if (!cover.fault) return;
-  const Range where = cover.fault->tokens;
+  RC_ASSERT(!cover.diagnostic.has_value() == exact);
+  if (!cover.diagnostic) return;
+  const Range where = cover.diagnostic->tokens;
   RC_ASSERT(!where.empty());
   RC_ASSERT(tokens.contains(where));
   const auto owners = std::count_if(ownerships.begin(), ownerships.end(), [&](const TokenOwnership& ownership) {
     return naive_owns_token(ownership, where.begin());
   });
-  const bool is_gap = cover.fault->kind == TokenCoverFault::Kind::kGap;
+  const bool is_gap = cover.diagnostic->kind == TokenCoverDiagnostic::Kind::kGap;
   RC_ASSERT((is_gap ? owners == 0 : owners > 1));
 }
 

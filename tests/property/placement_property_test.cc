@@ -58,8 +58,8 @@ Valid<PlacementManifest> draw_placement(Rng& rng) {
   request.cp_block_tokens = 1 + rng.below(4);
   const Valid<CacheSchema> schema = valid_or_die(draw_schema(rng));
   request.layer_count = schema->layers().hull().end();
-  Faults faults;
-  std::optional<Valid<PlacementManifest>> placement = partition(schema, request, faults);
+  Diagnostics diagnostics;
+  std::optional<Valid<PlacementManifest>> placement = partition(schema, request, diagnostics);
   RC_ASSERT(placement.has_value());
   return *placement;
 }
@@ -97,12 +97,14 @@ RC_GTEST_PROP(PlacementCoverage, AgreesWithLookingAtEachElement, (uint64_t seed)
   }
   const uint64_t spoil_count = rng.below(3);
   for (uint64_t i = 0; i < spoil_count; ++i) spoil(placement, rng);
-  Faults faults;
-  const bool is_valid = Valid<PlacementManifest>::make(placement, faults).has_value();
+  Diagnostics diagnostics;
+  const bool is_valid = Valid<PlacementManifest>::make(placement, diagnostics).has_value();
   // Other rules than coverage may be broken too; then nothing is said about coverage.
-  const bool about_coverage = std::all_of(faults.kept().begin(), faults.kept().end(), [](const Fault& fault) {
-    return fault.rule == Rule::kCoverageGap || fault.rule == Rule::kCoverageOverlap || fault.rule == Rule::kReplicaSet;
-  });
+  const bool about_coverage =
+      std::all_of(diagnostics.kept().begin(), diagnostics.kept().end(), [](const Diagnostic& diagnostic) {
+        return diagnostic.rule == Rule::kCoverageGap || diagnostic.rule == Rule::kCoverageOverlap ||
+               diagnostic.rule == Rule::kReplicaSet;
+      });
   RC_PRE(about_coverage);
   RC_CLASSIFY(is_valid, "covered");
   canonicalize(placement);
@@ -115,8 +117,8 @@ RC_GTEST_PROP(PlacementCoverage, AgreesWithLookingAtEachElement, (uint64_t seed)
 RC_GTEST_PROP(PlacementWire, ReadingGivesBackWhatWasWritten, (uint64_t seed)) {
   Rng rng(seed);
   const Valid<PlacementManifest> placement = draw_placement(rng);
-  Faults faults;
-  const auto again = read_document<PlacementManifest>(to_json(placement), JsonLimits(), faults);
+  Diagnostics diagnostics;
+  const auto again = read_document<PlacementManifest>(to_json(placement), JsonLimits(), diagnostics);
   RC_ASSERT(again.has_value());
   RC_ASSERT(*again == placement);
   RC_ASSERT(to_json(*again) == to_json(placement));
@@ -134,8 +136,8 @@ RC_GTEST_PROP(PlacementWire, TheOrderOfListsAndTheSpacingDoNotChangeTheDigest, (
   const Valid<PlacementManifest> placement = draw_placement(rng);
   nlohmann::json json = nlohmann::json::parse(to_json(placement));
   shuffle_lists(json, "", rng);
-  Faults faults;
-  const auto again = read_document<PlacementManifest>(json.dump(2), JsonLimits(), faults);
+  Diagnostics diagnostics;
+  const auto again = read_document<PlacementManifest>(json.dump(2), JsonLimits(), diagnostics);
   RC_ASSERT(again.has_value());
   RC_ASSERT(digest(*again) == digest(placement));
 }
@@ -153,9 +155,9 @@ uint64_t coverage_work(uint64_t dp) {
   request.pp = 8;
   request.dp = dp;
   request.layer_count = 128;
-  Faults faults;
-  const auto placement = partition(valid_or_die(schema), request, faults);
-  return check_placement_coverage(**placement, kPlacementWorkMax, faults);
+  Diagnostics diagnostics;
+  const auto placement = partition(valid_or_die(schema), request, diagnostics);
+  return check_placement_coverage(**placement, kPlacementWorkMax, diagnostics);
 }
 
 TEST(PlacementCoverage, NeedsStepsInProportionToTheParticipants) {

@@ -196,15 +196,16 @@ struct Side {
   Side& operator=(const Side&) = delete;
 };
 
-std::optional<Valid<TransferPlan>> plan_and_prove(const Side& source, const Side& target, Faults& faults) {
-  std::optional<Valid<TransferPlan>> plan = make_plan(source.side, target.side, PlanOptions{}, PlanLimits{}, faults);
-  if (plan) verify_plan(*plan, source.side, target.side, VerifyLimits{}, faults);
+std::optional<Valid<TransferPlan>> plan_and_prove(const Side& source, const Side& target, Diagnostics& diagnostics) {
+  std::optional<Valid<TransferPlan>> plan =
+      make_plan(source.side, target.side, PlanOptions{}, PlanLimits{}, diagnostics);
+  if (plan) verify_plan(*plan, source.side, target.side, VerifyLimits{}, diagnostics);
   return plan;
 }
 
-void show(const Side& source, const Side& target, const Faults& faults) {
+void show(const Side& source, const Side& target, const Diagnostics& diagnostics) {
   ADD_FAILURE() << "source: " << to_json(source.placement) << "\ntarget: " << to_json(target.placement) << "\n"
-                << (faults.empty() ? "" : faults.kept().front().to_line());
+                << (diagnostics.empty() ? "" : diagnostics.kept().front().to_line());
 }
 
 // False after the first pair that is wrong.
@@ -214,10 +215,11 @@ bool compare_all(const std::vector<Split>& splits, uint64_t layer_count, uint64_
   for (const Split& split : splits) sides.emplace_back(split, valid_or_die(placement_of(schema, split, head_count)));
   for (const Side& source : sides)
     for (const Side& target : sides) {
-      Faults faults;
-      const auto plan = plan_and_prove(source, target, faults);
-      if (plan && faults.empty() && brought_by(**plan, head_count) == expected_of(source.split, target.split)) continue;
-      show(source, target, faults);
+      Diagnostics diagnostics;
+      const auto plan = plan_and_prove(source, target, diagnostics);
+      if (plan && diagnostics.empty() && brought_by(**plan, head_count) == expected_of(source.split, target.split))
+        continue;
+      show(source, target, diagnostics);
       return false;
     }
   return true;
@@ -288,8 +290,8 @@ TEST(PlanExhaustive, AllCyclesOfTokens) {
   for (const CycleSplit& split : splits) sides.emplace_back(Split(), valid_or_die(placement_of(split)));
   for (size_t s = 0; s < splits.size(); ++s)
     for (size_t t = 0; t < splits.size(); ++t) {
-      Faults faults;
-      const auto plan = plan_and_prove(sides[s], sides[t], faults);
+      Diagnostics diagnostics;
+      const auto plan = plan_and_prove(sides[s], sides[t], diagnostics);
       std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> brought;  // token, target, source
       std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> expected;
       for (uint64_t token = 0; token < 2 * kPeriod && plan; ++token) {
@@ -300,8 +302,8 @@ TEST(PlanExhaustive, AllCyclesOfTokens) {
             brought.emplace_back(token, rank_of((*plan)->targets[edge.target]), rank_of((*plan)->sources[edge.source]));
         }
       }
-      if (plan && faults.empty() && brought == expected) continue;
-      show(sides[s], sides[t], faults);
+      if (plan && diagnostics.empty() && brought == expected) continue;
+      show(sides[s], sides[t], diagnostics);
       return;
     }
 }

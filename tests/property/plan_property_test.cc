@@ -67,8 +67,8 @@ class Witness {
   std::vector<std::pair<std::string, std::function<std::string()>>> texts_;
 };
 
-void log_faults(const Faults& faults) {
-  for (const Fault& fault : faults.kept()) RC_LOG() << fault.to_line() << "\n";
+void log_faults(const Diagnostics& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics.kept()) RC_LOG() << diagnostic.to_line() << "\n";
 }
 
 // The command that plans the printed documents in the same way, once each is in the file of its name.
@@ -384,15 +384,15 @@ void add_to(Witness& witness, const LiveCase& drawn) {
 
 Valid<TransferPlan> plan_or_fail(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
                                  BalanceReport* report = nullptr) {
-  Faults faults;
-  std::optional<Valid<TransferPlan>> plan = make_plan(source, target, options, PlanLimits{}, faults, report);
+  Diagnostics diagnostics;
+  std::optional<Valid<TransferPlan>> plan = make_plan(source, target, options, PlanLimits{}, diagnostics, report);
   if (plan) {
-    const PlanProof proof = verify_plan(*plan, source, target, VerifyLimits{}, faults);
+    const PlanProof proof = verify_plan(*plan, source, target, VerifyLimits{}, diagnostics);
     RC_ASSERT(proof.complete);
   }
-  log_faults(faults);
+  log_faults(diagnostics);
   RC_ASSERT(plan.has_value());
-  RC_ASSERT(faults.empty());
+  RC_ASSERT(diagnostics.empty());
   return *plan;
 }
 
@@ -456,10 +456,10 @@ RC_GTEST_PROP(Plan, FromStatedSourcesIsRightOrNamesAGap, (const Draw& draw)) {
     RC_ASSERT(moves_of(*plan, drawn, naive.names()) == *expected);
     return;
   }
-  Faults faults;
-  RC_ASSERT(!make_plan(side_of(drawn.source), side_of(drawn.target), drawn.options, PlanLimits{}, faults));
-  log_faults(faults);
-  RC_ASSERT(faults.has(Rule::kPlanGap) || faults.has(Rule::kPlanEmpty));
+  Diagnostics diagnostics;
+  RC_ASSERT(!make_plan(side_of(drawn.source), side_of(drawn.target), drawn.options, PlanLimits{}, diagnostics));
+  log_faults(diagnostics);
+  RC_ASSERT(diagnostics.has(Rule::kPlanGap) || diagnostics.has(Rule::kPlanEmpty));
 }
 
 // The most that any set of interfaces has to send between them because no other can, for each of them.
@@ -713,18 +713,18 @@ std::vector<const Valid<RuntimeBinding>*> pointers_to(const Bindings& bindings) 
 }
 
 BoundSide bind_or_fail(const BindingContext& context, const Bindings& bindings) {
-  Faults faults;
-  std::optional<BoundSide> side = BoundSide::bind(context, pointers_to(bindings), faults);
-  log_faults(faults);
+  Diagnostics diagnostics;
+  std::optional<BoundSide> side = BoundSide::bind(context, pointers_to(bindings), diagnostics);
+  log_faults(diagnostics);
   RC_ASSERT(side.has_value());
   return *side;
 }
 
 LoweredPlan lower_or_fail(const TransferPlan& plan, const BoundSide& source, const BoundSide& target,
                           const LowerOptions& options = {}) {
-  Faults faults;
-  std::optional<LoweredPlan> lowered = lower(plan, source, target, options, LowerLimits{}, faults);
-  log_faults(faults);
+  Diagnostics diagnostics;
+  std::optional<LoweredPlan> lowered = lower(plan, source, target, options, LowerLimits{}, diagnostics);
+  log_faults(diagnostics);
   RC_ASSERT(lowered.has_value());
   return std::move(*lowered);
 }
@@ -977,10 +977,10 @@ StoreCase random_store_case(const Draw& draw) {
   if (choices.chance(1, 2)) {
     const std::optional<uint64_t> dp = random_dp(bound.source, {}, choices);
     const ObjectOrder order = kObjectOrders[choices.below(kObjectOrders.size())].order;
-    Faults faults;
+    Diagnostics diagnostics;
     std::optional<Valid<StoreLayout>> layout =
-        layout_of(bound.source, dp, order, row_unit(*schema) * choices.between(1, 4), "layout", faults);
-    log_faults(faults);
+        layout_of(bound.source, dp, order, row_unit(*schema) * choices.between(1, 4), "layout", diagnostics);
+    log_faults(diagnostics);
     RC_ASSERT(layout.has_value() == regions_are_disjoint(*bound.source, dp.value_or(0)));
     if (layout) return StoreCase{std::move(bound), std::move(*layout), true};
   }
@@ -1002,9 +1002,9 @@ Valid<StoreManifest> manifest_of(const SnapshotObjects& objects, const Documents
   for (const ObjectShape& object : objects.objects)
     manifest.objects.push_back(StoredObject{object.id, object.bytes, 8, std::vector<uint32_t>((object.bytes + 7) / 8)});
   manifest.views = objects.views;
-  Faults faults;
-  std::optional<Valid<StoreManifest>> valid = Valid<StoreManifest>::make(std::move(manifest), faults);
-  log_faults(faults);
+  Diagnostics diagnostics;
+  std::optional<Valid<StoreManifest>> valid = Valid<StoreManifest>::make(std::move(manifest), diagnostics);
+  log_faults(diagnostics);
   RC_ASSERT(valid.has_value());
   return *valid;
 }
@@ -1025,8 +1025,8 @@ Stored upload(const StoreCase& drawn) {
   options.targets = {};
   options.target_dp = std::nullopt;
   const Valid<TransferPlan> plan = plan_or_fail(side_of(bound.source), PlanSide(drawn.layout, layout_digest), options);
-  Faults faults;
-  const std::optional<SnapshotObjects> objects = snapshot_objects(drawn.layout, layout_digest, tokens, faults);
+  Diagnostics diagnostics;
+  const std::optional<SnapshotObjects> objects = snapshot_objects(drawn.layout, layout_digest, tokens, diagnostics);
   RC_ASSERT(objects.has_value());
   const BindingContext context(bound.source, &bound.documents.snapshot);
   const BoundSide source = bind_or_fail(context, bound.source_bindings);
@@ -1112,9 +1112,9 @@ RC_GTEST_PROP(Store, InALayoutOfThePlacementEachWriterPutsWholeObjects, (const D
   for (const Part& part : source->parts)
     for (const Ownership& own : part.owns) RC_PRE(own.tokens == TokenOwnership(AllTokens()));
   RC_PRE(regions_are_disjoint(*source, options.source_dp.value_or(0)));
-  Faults faults;
-  const auto layout = layout_of(source, options.source_dp, ObjectOrder::kPlhd, 12, "layout", faults);
-  log_faults(faults);
+  Diagnostics diagnostics;
+  const auto layout = layout_of(source, options.source_dp, ObjectOrder::kPlhd, 12, "layout", diagnostics);
+  log_faults(diagnostics);
   RC_ASSERT(layout.has_value());
   const Valid<TransferPlan> plan = plan_or_fail(side_of(source), PlanSide(*layout, digest(*layout)), options);
   std::map<uint32_t, std::set<uint32_t>> writers;
@@ -1239,8 +1239,8 @@ void check_same(const LoweredPlan& a, const LoweredPlan& b) {
 // Gives a side other bindings. What it takes has to be what bind() would take; what is plainly legal it has to take.
 bool rebind(BoundSide& side, const BindingContext& context, const Bindings& before, const Bindings& after) {
   const bool taken = side.rebind(pointers_to(after));
-  Faults faults;
-  const bool legal = BoundSide::bind(context, pointers_to(after), faults).has_value();
+  Diagnostics diagnostics;
+  const bool legal = BoundSide::bind(context, pointers_to(after), diagnostics).has_value();
   if (taken) RC_ASSERT(legal);
   const CacheSchema& schema = context.placement().cache_schema;
   if (!same_but_for_slots(before, after))

@@ -139,18 +139,18 @@ RC_GTEST_PROP(Views, AreRightExactlyWhenEachRowHasItsOwnBytes, (uint64_t seed)) 
   Case drawn = draw_case(rng);
   canonicalize_views(drawn.tables, drawn.views);
   const ViewDocument document{drawn.tables, drawn.views, {ByteSpace{RegionId("r"), 1 << 20}}, drawn.tokens};
-  Faults faults;
-  check_views_alone(document, faults);
-  RC_ASSERT(faults.empty());
-  check_views(document, drawn.schema, {drawn.own}, Range::all(), faults);
-  RC_CLASSIFY(faults.empty(), "right");
-  for (const Fault& fault : faults.kept()) RC_LOG() << fault.to_line() << std::endl;
-  if (faults.empty()) RC_ASSERT(naive_is_right(drawn));
+  Diagnostics diagnostics;
+  check_views_alone(document, diagnostics);
+  RC_ASSERT(diagnostics.empty());
+  check_views(document, drawn.schema, {drawn.own}, Range::all(), diagnostics);
+  RC_CLASSIFY(diagnostics.empty(), "right");
+  for (const Diagnostic& diagnostic : diagnostics.kept()) RC_LOG() << diagnostic.to_line() << std::endl;
+  if (diagnostics.empty()) RC_ASSERT(naive_is_right(drawn));
   // Refused for their form although nothing need be wrong with the bytes: a view without a token, strides that are not
   // nested, and an end within a row past the snapshot's.
-  const bool by_form =
-      faults.has(Rule::kViewStrides) || faults.has(Rule::kViewEmpty) || faults.has(Rule::kTokenAlignment);
-  if (!faults.empty() && !by_form) RC_ASSERT(!naive_is_right(drawn));
+  const bool by_form = diagnostics.has(Rule::kViewStrides) || diagnostics.has(Rule::kViewEmpty) ||
+                       diagnostics.has(Rule::kTokenAlignment);
+  if (!diagnostics.empty() && !by_form) RC_ASSERT(!naive_is_right(drawn));
 }
 
 }  // namespace

@@ -50,10 +50,10 @@ inline Scenario scenario_of(const std::string& rest) {
     "model":[{"layers":2,"components":[{"name":"key","heads":4,"dim":2,"item_bytes":1},
     {"name":"value","heads":4,"dim":2,"item_bytes":1}]}],)" +
                            rest + "}";
-  Faults faults("scenario");
+  Diagnostics diagnostics("scenario");
   std::optional<Scenario> scenario = read_scenario(
-      text, [](const std::string&) { return std::nullopt; }, "scenario", faults);
-  for (const Fault& fault : faults.kept()) ADD_FAILURE() << fault.to_line();
+      text, [](const std::string&) { return std::nullopt; }, "scenario", diagnostics);
+  for (const Diagnostic& fault : diagnostics.kept()) ADD_FAILURE() << fault.to_line();
   return scenario ? *scenario : Scenario();
 }
 

@@ -8,9 +8,9 @@
 namespace crossdock::testing {
 namespace {
 
-void show_and_die(const Faults& faults) {
-  for (const Fault& fault : faults.kept()) std::fprintf(stderr, "%s\n", fault.to_line().c_str());
-  CHECK(faults.empty());
+void show_and_die(const Diagnostics& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics.kept()) std::fprintf(stderr, "%s\n", diagnostic.to_line().c_str());
+  CHECK(diagnostics.empty());
 }
 
 Component rows(const char* name, const char* dtype, uint64_t item_bytes, uint64_t head_dim) {
@@ -49,9 +49,9 @@ View view_of(const char* component, Range layers, Range tokens, Range heads, uin
 
 template <class Document>
 Valid<Document> valid_or_die(Document document) {
-  Faults faults;
-  std::optional<Valid<Document>> valid = Valid<Document>::make(std::move(document), faults);
-  if (!valid) show_and_die(faults);
+  Diagnostics diagnostics;
+  std::optional<Valid<Document>> valid = Valid<Document>::make(std::move(document), diagnostics);
+  if (!valid) show_and_die(diagnostics);
   return *valid;
 }
 
@@ -85,9 +85,9 @@ Valid<PlacementManifest> example_placement() {
   request.tp = 2;
   request.layer_count = 4;
   request.paging = Paging{4, "nhd"};
-  Faults faults;
-  std::optional<Valid<PlacementManifest>> placement = partition(example_cache_schema(), request, faults);
-  if (!placement) show_and_die(faults);
+  Diagnostics diagnostics;
+  std::optional<Valid<PlacementManifest>> placement = partition(example_cache_schema(), request, diagnostics);
+  if (!placement) show_and_die(diagnostics);
   return *placement;
 }
 
@@ -201,9 +201,9 @@ Valid<PlacementManifest> placed(const Valid<CacheSchema>& schema, const Partitio
   request.cp_block_tokens = sizes.cp_block_tokens;
   request.layers_per_stage = sizes.layers_per_stage;
   request.layer_count = schema->layers().hull().end();
-  Faults faults;
-  const std::optional<Valid<PlacementManifest>> placement = partition(schema, request, faults);
-  if (!placement) show_and_die(faults);
+  Diagnostics diagnostics;
+  const std::optional<Valid<PlacementManifest>> placement = partition(schema, request, diagnostics);
+  if (!placement) show_and_die(diagnostics);
   return *placement;
 }
 
@@ -215,9 +215,9 @@ Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, Range to
   return valid_or_die(snapshot);
 }
 
-std::string fault_lines(const Faults& faults) {
+std::string diagnostic_lines(const Diagnostics& diagnostics) {
   std::string lines;
-  for (const Fault& fault : faults.kept()) lines += fault.to_line() + "\n";
+  for (const Diagnostic& diagnostic : diagnostics.kept()) lines += diagnostic.to_line() + "\n";
   return lines;
 }
 

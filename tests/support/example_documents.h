@@ -26,7 +26,7 @@ struct ExampleDocument {
 // All of them, in the order of docs/formats.md.
 std::vector<ExampleDocument> example_documents();
 
-// The value inside, or a test failure that shows the faults.
+// The value inside, or a test failure that shows the diagnostics.
 template <class Document>
 Valid<Document> valid_or_die(Document document);
 
@@ -47,7 +47,7 @@ Valid<PlacementManifest> placed(const Valid<CacheSchema>& schema, const Partitio
 Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, Range tokens,
                                       const std::string& resource = "r");
 
-// The faults kept, a line each.
-std::string fault_lines(const Faults& faults);
+// The diagnostics kept, a line each.
+std::string diagnostic_lines(const Diagnostics& diagnostics);
 
 }  // namespace crossdock::testing

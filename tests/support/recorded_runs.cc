@@ -50,9 +50,9 @@ std::unique_ptr<StoreCore> store_in_memory() {
 }
 
 std::shared_ptr<const Valid<StoreLayout>> small_layout(const SmallSide& side) {
-  Faults faults;
+  Diagnostics diagnostics;
   return std::make_shared<const Valid<StoreLayout>>(
-      layout_of(*side.placement, std::nullopt, ObjectOrder::kPlhd, kPageTokens, "small", faults).value());
+      layout_of(*side.placement, std::nullopt, ObjectOrder::kPlhd, kPageTokens, "small", diagnostics).value());
 }
 
 std::vector<ParticipantId> participants_of(const SmallSide& side) {

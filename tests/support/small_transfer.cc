@@ -72,9 +72,9 @@ SmallSide small_side(const Valid<CacheSchema>& schema, const PartitionSizes& siz
     request.shuffle_seed = shuffle;
     request.spare_pages = 1;
     request.instance_prefix = name + "/";
-    Faults faults;
+    Diagnostics diagnostics;
     std::optional<Valid<RuntimeBinding>> bound = pool_binding(*side.placement, placement_digest, part.participant,
-                                                              snapshot->tokens, snapshot_digest, request, faults);
+                                                              snapshot->tokens, snapshot_digest, request, diagnostics);
     CHECK(bound.has_value());
     RuntimeBinding binding = **bound;
     for (Region& region : binding.regions) region.epoch = epoch;

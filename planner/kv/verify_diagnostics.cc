@@ -1,0 +1,37 @@
+#include "planner/kv/verify_diagnostics.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace crossdock {
+namespace {
+
+auto order_key(const PlanDiagnostic& diagnostic) {
+  return std::tie(diagnostic.target, diagnostic.tensor, diagnostic.layers, diagnostic.heads, diagnostic.tokens,
+                  diagnostic.kind, diagnostic.edges);
+}
+
+}  // namespace
+
+void FaultKeeper::add(PlanDiagnostic diagnostic) {
+  ++count_;
+  has_gap_ |= diagnostic.kind == PlanDiagnostic::Kind::kGap;
+  if (kept_max_ == 0) return;
+  diagnostics_.push_back(std::move(diagnostic));
+  if (diagnostics_.size() / 2 >= kept_max_) prune();  // twice as many, so that sorting costs little for each
+}
+
+std::vector<PlanDiagnostic> FaultKeeper::take() {
+  prune();
+  return std::move(diagnostics_);
+}
+
+void FaultKeeper::prune() {
+  std::sort(diagnostics_.begin(), diagnostics_.end(),
+            [](const PlanDiagnostic& a, const PlanDiagnostic& b) { return order_key(a) < order_key(b); });
+  if (diagnostics_.size() > kept_max_)
+    diagnostics_.erase(diagnostics_.begin() + static_cast<ptrdiff_t>(kept_max_), diagnostics_.end());
+}
+
+}  // namespace crossdock

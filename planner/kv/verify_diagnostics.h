@@ -1,0 +1,32 @@
+// The first diagnostics of a proof, however many there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "planner/kv/verify_plan.h"
+
+namespace crossdock {
+
+class FaultKeeper {
+ public:
+  explicit FaultKeeper(size_t kept_max) : kept_max_(kept_max) {}
+
+  void add(PlanDiagnostic diagnostic);
+
+  uint64_t count() const { return count_; }
+  bool has_gap() const { return has_gap_; }
+  // The first `kept_max` in the order of targets, tensors, layers, heads, tokens, kinds, edges.
+  std::vector<PlanDiagnostic> take();
+
+ private:
+  void prune();
+
+  size_t kept_max_;
+  uint64_t count_ = 0;
+  bool has_gap_ = false;
+  std::vector<PlanDiagnostic> diagnostics_;
+};
+
+}  // namespace crossdock
