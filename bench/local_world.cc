@@ -68,7 +68,7 @@ Side make_side(const Placement& placement, const Snapshot& snapshot, const Pool&
                                 request, diagnostics);
     CHECK(binding.has_value());
     side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
-    CHECK(side.memory.add(*side.bindings.back()).ok());
+    CHECK(side.memory.add(**side.bindings.back()).ok());
   }
   CHECK(!side.bindings.empty());
   return side;

@@ -29,7 +29,7 @@ namespace {
 
 // The same counters for all, as the CSV that bench/run reads wants them.
 void report(benchmark::State& state, uint64_t edges, const StepCounts& counts = {}, uint64_t pages = 0) {
-  for (const auto& [name, value] : {std::pair("edges", edges), std::pair("head_rows", counts.head_rows),
+  for (const auto& [name, value] : {std::pair("edges", edges), std::pair("head_rows", counts.row_pieces),
                                     std::pair("steps_planned", counts.steps_planned), std::pair("steps", counts.steps),
                                     std::pair("ranges", counts.ranges), std::pair("pages", pages)})
     state.counters[name] = static_cast<double>(value);

@@ -13,6 +13,7 @@
 #include "backends/local/local_transfer.h"
 #include "base/check.h"
 #include "bench/local_world.h"
+#include "executor/kv/kv_transfer.h"
 
 namespace crossdock {
 namespace {
@@ -48,11 +49,13 @@ LocalTransferReport transfer(const Side& source, const Side& target, const Snaps
   for (const BindingPointer& binding : target.bindings) runtime.add(Role::kTarget, binding, target.memory);
   LocalTransferRequest request;
   request.coordinator.operation = OperationId("bench");
-  request.coordinator.documents = TransferDocuments{source.placement, target.placement, snapshot};
+  KvTransfer transfer;
+  transfer.documents = TransferDocuments{source.placement, target.placement, snapshot};
+  request.coordinator.planner = std::make_shared<const KvTransferPlanner>(std::move(transfer));
   request.participant.window = WindowLimits{2 * threads, 256 * kMiB};
   request.participant.batch.bytes_max = 32 * kMiB;
-  request.source_bindings = source.bindings;
-  request.target_bindings = target.bindings;
+  request.source_bindings = any_bindings(source.bindings);
+  request.target_bindings = any_bindings(target.bindings);
   request.thread_count = threads;
   LocalTransferReport report = run_local_transfer(request, runtime, registry, LocalHooks());
   CHECK(report.outcome.status().ok());
@@ -144,7 +147,7 @@ void measure(const Case& each, uint64_t mib, const std::vector<size_t>& thread_c
   const LocalTransferReport first = transfer(source, target, snapshot, thread_counts.front());
   const Pieces pieces(*first.job, source, target);
   const auto bytes = static_cast<double>(first.copied_bytes);
-  const StepCounts counts = first.job->lowered->counts();
+  const StepCounts counts = first.job->copies->counts();
   for (const size_t threads : thread_counts) {
     Samples memcpy_rate, rate, ratio, whole_rate, whole_ratio;
     for (uint64_t i = 0; i < repetitions; ++i) {

@@ -19,6 +19,7 @@
 #include "base/crc32c.h"
 #include "bench/local_world.h"
 #include "bench/raw_files.h"
+#include "executor/kv/kv_store.h"
 #include "model/wire/documents.h"
 #include "planner/kv/store_geometry.h"
 
@@ -95,8 +96,10 @@ Work upload(StoreCore& store, const Side& side, const Snapshot& snapshot, const 
   }
   options.txn = TxnId("upload-" + digest(*snapshot).hex());
   options.tenant = "bench";
-  options.documents =
+  KvUpload upload;
+  upload.documents =
       UploadDocuments{side.placement, snapshot, std::make_shared<const Valid<StoreLayout>>(std::move(*layout))};
+  options.planner = std::make_shared<const KvUploadPlanner>(std::move(upload));
   options.window = WindowLimits{2 * threads, 256 * kMiB};
   Upload protocol(options);
   TimedStore timed(store);
@@ -121,8 +124,10 @@ RestoreWork restore(StoreCore& store, const Side& side, const Snapshot& snapshot
     options.participants.push_back((*binding)->participant);
   }
   options.operation = OperationId("bench");
-  options.target = side.placement;
-  options.what = digest(*snapshot);
+  KvRestore restore;
+  restore.target = side.placement;
+  restore.what = digest(*snapshot);
+  options.planner = std::make_shared<const KvRestorePlanner>(std::move(restore));
   options.lease = LeaseRequest{"bench", Duration::from_s(600)};
   options.window = WindowLimits{2 * threads, 256 * kMiB};
   Restore protocol(options);

@@ -35,7 +35,7 @@ std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& e
       return std::nullopt;
     }
     side.bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*binding)));
-    if (const Status added = side.memory.add(*side.bindings.back()); !added.ok()) {
+    if (const Status added = side.memory.add(**side.bindings.back()); !added.ok()) {
       exit_code = fail(kFailed, added.message());
       return std::nullopt;
     }

@@ -90,7 +90,7 @@ void encode_cost(JsonWriter& out, const TransferCost& cost) {
 void encode_counts(JsonWriter& out, const StepCounts& counts) {
   out.begin_object();
   out.key("bytes").number(counts.bytes);
-  out.key("head_rows").number(counts.head_rows);
+  out.key("head_rows").number(counts.row_pieces);
   out.key("ranges").number(counts.ranges);
   out.key("steps").number(counts.steps);
   out.key("steps_planned").number(counts.steps_planned);
@@ -129,7 +129,7 @@ std::string plan_table(const PlanReport& report, uint64_t row_count_max) {
     const StepCounts counts = report.lowered->counts();
     text += fmt::format(
         "{} rows of a head, {} steps between views and pages, {} after joining neighbours, {} contiguous ranges\n",
-        grouped(counts.head_rows), grouped(counts.steps_planned), grouped(counts.steps), grouped(counts.ranges));
+        grouped(counts.row_pieces), grouped(counts.steps_planned), grouped(counts.steps), grouped(counts.ranges));
   }
   text += fmt::format("proved: {} cells compared, each required element is brought once, by one that owns it\n",
                       grouped(report.proof.cells));

@@ -31,10 +31,10 @@ std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::s
                                                                     const LocalTransferRequest& request) {
   if (directory_.empty()) return nullptr;
   CoordinatorOptions coordinator = request.coordinator;
-  const auto peers = [](Role role, const std::vector<BindingPointer>& bindings) {
+  const auto peers = [](Role role, const std::vector<AnyBinding>& bindings) {
     std::vector<PeerAddress> addresses;
-    for (const BindingPointer& binding : bindings)
-      addresses.push_back({(*binding)->participant, local_peer(role, (*binding)->participant)});
+    for (const AnyBinding& binding : bindings)
+      addresses.push_back({binding->participant, local_peer(role, binding->participant)});
     return addresses;
   };
   coordinator.sources = peers(Role::kSource, request.source_bindings);
@@ -48,7 +48,7 @@ std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::s
       if (address.peer.text() != name) continue;
       return std::make_unique<Recorder>(sink(name), role,
                                         local_participant_options(request, address.participant, number),
-                                        coordinator.documents, coordinator.plan, coordinator.lower);
+                                        record_of(coordinator).value().transfer);
     }
   return nullptr;
 }

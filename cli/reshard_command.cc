@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
+#include "executor/kv/kv_transfer.h"
 #include "model/wire/documents.h"
 #include "model/wire/json_writer.h"
 
@@ -135,7 +136,7 @@ std::string report_json(const Sides& sides, const LocalTransferReport& report, c
   out.key("copying_ns").number(static_cast<uint64_t>(report.copying.ns()));
   out.key("held").number(left.held);
   out.key("operations").number(report.operation_count);
-  const StepCounts counts = report.job == nullptr ? StepCounts() : report.job->lowered->counts();
+  const StepCounts counts = report.job == nullptr ? StepCounts() : report.job->copies->counts();
   out.key("ranges").number(counts.ranges);
   out.key("sources");
   encode_participants(out, sides.source.bindings, report.sources);
@@ -155,11 +156,11 @@ std::string report_text(const Options& options, const Sides& sides, const LocalT
   std::string text = fmt::format("reshard of {} tokens: {} ({} participants) -> {} ({})\n", grouped(options.tokens),
                                  options.from, sides.source.bindings.size(), options.to, sides.target.bindings.size());
   if (report.job != nullptr) {
-    const StepCounts counts = report.job->lowered->counts();
+    const StepCounts counts = report.job->copies->counts();
     text += fmt::format(
         "plan: {} edges, proved; {} steps between views and pages, {} after joining neighbours, {} "
         "contiguous ranges; {} operations posted\n",
-        grouped((**report.job->plan).edges.size()), grouped(counts.steps_planned), grouped(counts.steps),
+        grouped((**kv_plan(report.job->plan)).edges.size()), grouped(counts.steps_planned), grouped(counts.steps),
         grouped(counts.ranges), grouped(report.operation_count));
   }
   text += fmt::format("moved {} ({} bytes) in {}, {} while copying ({})\n", human_bytes(report.copied_bytes),
@@ -202,7 +203,9 @@ int run(const Options& options) {
     runtime.add(Role::kTarget, binding, sides->target.memory);
   LocalTransferRequest request;
   request.coordinator.operation = OperationId("reshard");
-  request.coordinator.documents = TransferDocuments{sides->source.placement, sides->target.placement, sides->snapshot};
+  KvTransfer transfer;
+  transfer.documents = TransferDocuments{sides->source.placement, sides->target.placement, sides->snapshot};
+  request.coordinator.planner = std::make_shared<const KvTransferPlanner>(std::move(transfer));
   request.coordinator.checksum = options.verify == "checksum" || options.fail == "bit";
   request.coordinator.seed = options.seed;
   request.coordinator.timeout = Duration::from_s(static_cast<int64_t>(options.timeout_s));
@@ -210,8 +213,8 @@ int run(const Options& options) {
   request.participant.drain = Duration::from_s(static_cast<int64_t>(options.drain_s));
   request.participant.window = WindowLimits{2 * threads, uint64_t{256} << 20};
   request.participant.batch.bytes_max = uint64_t{32} << 20;
-  request.source_bindings = sides->source.bindings;
-  request.target_bindings = sides->target.bindings;
+  request.source_bindings = any_bindings(sides->source.bindings);
+  request.target_bindings = any_bindings(sides->target.bindings);
   request.thread_count = threads;
   request.fault = fault_of(options, *sides);
 

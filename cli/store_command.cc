@@ -26,7 +26,7 @@ struct Options {
   bool json = false;
 };
 
-std::string snapshot_text(const PublicationInfo& info) { return info.snapshot ? info.snapshot->hex() : "pages"; }
+std::string snapshot_text(const PublicationInfo& info) { return info.content ? info.content->hex() : "pages"; }
 
 int init(const Options& options) {
   if (open_store(options.store, true) == nullptr) return kFailed;
@@ -46,7 +46,7 @@ void encode(JsonWriter& out, const PublicationInfo& info) {
   out.end_array();
   out.key("publication").number(info.sequence);
   out.key("removed").boolean(info.removed);
-  if (info.snapshot) out.key("snapshot").string(info.snapshot->hex());
+  if (info.content) out.key("snapshot").string(info.content->hex());
   out.key("tenant").string(printable(info.tenant));
   out.end_object();
 }
@@ -88,10 +88,12 @@ int show(const Options& options) {
   const auto manifest = store->manifest(id.value());
   if (!manifest.ok()) return fail_store(manifest.status());
   if (options.json) {
-    print(to_json(*manifest.value()) + "\n");
+    print(manifest.value().text() + "\n");
     return kDone;
   }
-  const StoreManifest& stored = **manifest.value();
+  const auto kv = manifest.value().as<StoreManifest>();
+  if (kv == nullptr) return fail(kFailed, fmt::format("snapshot {} is not a KV cache", id.value().hex()));
+  const StoreManifest& stored = **kv;
   const SnapshotDescriptor& snapshot = stored.snapshot;
   print(fmt::format("snapshot {}\nresource {} of tenant {}, model {} revision {}, tokens {}\n", id.value().hex(),
                     printable(snapshot.resource.text()), printable(snapshot.tenant), printable(snapshot.model_id),

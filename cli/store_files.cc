@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "executor/transfer_job.h"
+#include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
 
 namespace crossdock::cli {
@@ -108,7 +109,7 @@ std::optional<LocalSide> load_bindings(const SideOptions& options,
       fail(path, diagnostics);
       return std::nullopt;
     }
-    if (const Status added = side.memory.add(*binding); !added.ok()) {
+    if (const Status added = side.memory.add(**binding); !added.ok()) {
       exit_code = fail(kFailed, added.message());
       return std::nullopt;
     }
@@ -183,9 +184,9 @@ Result<SnapshotId> find_snapshot(const StoreCore& store, const std::string& pref
   TRY(const std::vector<PublicationInfo> infos, store.list());
   std::optional<SnapshotId> found;
   for (const PublicationInfo& info : infos) {
-    if (info.removed || !info.snapshot || !info.snapshot->hex().starts_with(prefix)) continue;
+    if (info.removed || !info.content || !info.content->hex().starts_with(prefix)) continue;
     if (found) return Status(Code::kInvalidArgument, fmt::format("more than one snapshot begins with '{}'", prefix));
-    found = info.snapshot;
+    found = info.content;
   }
   if (found) return *found;
   return Status(Code::kNotFound, fmt::format("no snapshot of the store begins with '{}'", prefix));

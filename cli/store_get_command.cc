@@ -27,7 +27,7 @@ int run(const Options& options) {
   if (!id.ok()) return fail_store(id.status());
   const auto manifest = store->manifest(id.value());
   if (!manifest.ok()) return fail_store(manifest.status());
-  const StoreManifest& stored = **manifest.value();
+  const StoreManifest& stored = **manifest.value().as<StoreManifest>();
   Diagnostics diagnostics;
   std::optional<Valid<SnapshotDescriptor>> descriptor = Valid<SnapshotDescriptor>::make(stored.snapshot, diagnostics);
   CHECK(descriptor.has_value());  // it stands in a valid manifest
@@ -37,7 +37,7 @@ int run(const Options& options) {
   int exit_code = kDone;
   std::optional<LocalSide> side = load_side(options.side, placement, snapshot, exit_code);
   if (!side) return exit_code;
-  RestoreOptions restore;
+  KvRestore restore;
   restore.what = id.value();
   return run_restore(options.restore, *store, *side, std::move(restore), options.side.data, options.side.seed);
 }

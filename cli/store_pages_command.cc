@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "backends/store/layout_registry.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/utf8.h"
@@ -14,6 +15,7 @@
 #include "cli/store_files.h"
 #include "cli/store_restore.h"
 #include "cli/store_upload.h"
+#include "executor/kv/kv_store.h"
 #include "model/wire/documents.h"
 
 namespace crossdock::cli {
@@ -119,8 +121,8 @@ std::optional<Request> load_request(const Options& options, const char* name) {
 // Registers the layout, again when another writer registered one meanwhile.
 Status register_layout(StoreCore& store, const PageDomain& domain, const Valid<StoreLayout>& layout) {
   for (int attempt = 0; attempt < 16; ++attempt) {
-    TRY(const LayoutCatalog catalog, store.catalog(domain));
-    const Status registered = store.register_layout(domain, layout, catalog.revision()).status();
+    TRY(const LayoutCatalog catalog, layout_catalog(store, domain));
+    const Status registered = crossdock::register_layout(store, domain, layout, catalog.revision()).status();
     if (registered.code() != Code::kConflict) return registered;
   }
   return Status(Code::kUnavailable, "the catalog of layouts changes all the time");
@@ -149,8 +151,10 @@ int put(const Options& options) {
   else if (const Status read = read_regions(options.side.data, *side); !read.ok())
     return fail_store(read);
   UploadOptions upload;
-  upload.documents = UploadDocuments{request->placement, snapshot, layout};
-  upload.page_keys = request->keys;
+  KvUpload what;
+  what.documents = UploadDocuments{request->placement, snapshot, layout};
+  what.page_keys = request->keys;
+  upload.planner = std::make_shared<const KvUploadPlanner>(std::move(what));
   const UploadReport report = run_upload(options.upload, *store, *side, std::move(upload));
   if (!report.problem.ok()) return fail_store(report.problem);
   const UploadOutcome& outcome = report.outcome;
@@ -191,7 +195,7 @@ struct Matched {
 };
 
 Result<Matched> match_request(StoreCore& store, const Request& request) {
-  TRY(LayoutCatalog catalog, store.catalog(request.domain));
+  TRY(LayoutCatalog catalog, layout_catalog(store, request.domain));
   const CacheSchema& schema = (*request.placement)->cache_schema;
   const bool has_states = std::any_of(schema.groups.begin(), schema.groups.end(), [](const LayerGroup& group) {
     return std::any_of(group.components.begin(), group.components.end(),
@@ -264,7 +268,7 @@ int get(const Options& options) {
   int exit_code = kDone;
   std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot, exit_code);
   if (!side) return exit_code;
-  RestoreOptions restore;
+  KvRestore restore;
   restore.what =
       std::make_shared<const PrefixRestore>(PrefixRestore{matched.value().catalog, found, request->keys, *snapshot});
   return run_restore(options.restore, *store, *side, std::move(restore), options.side.data, options.side.seed);

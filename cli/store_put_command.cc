@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/store_files.h"
 #include "cli/store_upload.h"
+#include "executor/kv/kv_store.h"
 #include "model/wire/documents.h"
 
 namespace crossdock::cli {
@@ -62,7 +63,9 @@ int run(const Options& options) {
     return fail_store(read);
 
   UploadOptions upload;
-  upload.documents = UploadDocuments{placement, snapshot, layout};
+  KvUpload what;
+  what.documents = UploadDocuments{placement, snapshot, layout};
+  upload.planner = std::make_shared<const KvUploadPlanner>(std::move(what));
   const UploadReport report = run_upload(options.upload, *store, *side, std::move(upload));
   if (!report.problem.ok()) return fail_store(report.problem);
   const UploadOutcome& outcome = report.outcome;

@@ -48,12 +48,14 @@ void add_restore_options(CLI::App& command, RestoreSettings& settings) {
   command.add_flag("--quiet", settings.quiet, "No progress");
 }
 
-int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, RestoreOptions options,
+int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, KvRestore what,
                 const std::string& data_output, uint64_t seed) {
   const size_t threads = thread_count_or_all(settings.threads);
   const bool quiet = settings.json || settings.quiet;
+  RestoreOptions options;
   options.operation = OperationId("store");
-  options.target = side.placement;
+  what.target = side.placement;
+  options.planner = std::make_shared<const KvRestorePlanner>(std::move(what));
   options.lease = LeaseRequest{"crossdock store", Duration::from_s(static_cast<int64_t>(settings.timeout_s) + 60)};
   options.timeout = Duration::from_s(static_cast<int64_t>(settings.timeout_s));
   options.window = WindowLimits{2 * threads, uint64_t{256} << 20};

@@ -6,6 +6,7 @@
 #include "backends/store/store_core.h"
 #include "cli/local_side.h"
 #include "cli/store_files.h"
+#include "executor/kv/kv_store.h"
 #include "executor/restore.h"
 
 namespace CLI {
@@ -26,8 +27,8 @@ struct RestoreSettings {
 void add_restore_options(CLI::App& command, RestoreSettings& settings);
 
 // Restores into the side, writes its regions into `data_output` unless that is empty, checks synthetic content of
-// `seed` where the settings ask for it, and prints the result. `options` says what; the rest is filled in.
-int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, RestoreOptions options,
+// `seed` where the settings ask for it, and prints the result. `restore` says what; the rest is filled in.
+int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, KvRestore restore,
                 const std::string& data_output, uint64_t seed);
 
 }  // namespace crossdock::cli

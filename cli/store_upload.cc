@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
+#include "executor/kv/kv_store.h"
 #include "planner/kv/store_geometry.h"
 
 namespace crossdock::cli {

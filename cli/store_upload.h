@@ -8,6 +8,8 @@
 #include "backends/store/store_core.h"
 #include "cli/local_side.h"
 #include "executor/upload.h"
+#include "model/kv/placement.h"
+#include "model/kv/store.h"
 
 namespace CLI {
 class App;
@@ -44,7 +46,7 @@ struct UploadReport {
   Duration total;
 };
 
-// `options` has documents and, for pages, keys; the rest comes from the settings and the side.
+// `options` has the planner; the rest comes from the settings and the side.
 UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const LocalSide& side, UploadOptions options);
 
 // Says why it was not committed and what is left.

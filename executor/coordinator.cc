@@ -33,17 +33,17 @@ Message Coordinator::message(decltype(Message::body) body) const {
 
 bool Coordinator::is_current(const Member& member, const PeerIdentity& identity) const {
   if (is_broken(Canary::kIgnoreGeneration)) return member.binding != nullptr;
-  return member.binding != nullptr && identity_of(**member.binding) == identity;
+  return member.binding != nullptr && identity_of(*member.binding) == identity;
 }
 
 void Coordinator::take_export(Member& member, const MemberId& id, const ExportBody& body) {
-  if (body.binding == nullptr || (*body.binding)->participant != id.second) return;
+  if (body.binding == nullptr || body.binding->participant != id.second) return;
   if (member.binding == nullptr) {
     member.binding = body.binding;
     return;
   }
-  const RuntimeBinding& known = **member.binding;
-  const RuntimeBinding& now = **body.binding;
+  const InstanceBinding& known = *member.binding;
+  const InstanceBinding& now = *body.binding;
   if (known == now || now.generation < known.generation || is_broken(Canary::kIgnoreGeneration))
     return;  // again, stale
   if (job_ == nullptr) {
@@ -93,13 +93,13 @@ std::string Coordinator::missing(bool (*is_there)(const Member&), bool targets_o
 }
 
 void Coordinator::hand_out(TimePoint now) {
-  std::vector<BindingPointer> sources;
-  std::vector<BindingPointer> targets;
+  std::vector<AnyBinding> sources;
+  std::vector<AnyBinding> targets;
   for (const auto& [id, member] : members_) (id.first == Role::kSource ? sources : targets).push_back(member.binding);
-  Diagnostics diagnostics(fmt::format("transfer '{}'", options_.operation.text()));
-  const auto job =
-      make_job(options_.documents, std::move(sources), std::move(targets), options_.plan, options_.lower, diagnostics);
-  if (job == nullptr) return decide(false, diagnostics.to_status(), now);
+  Result<std::shared_ptr<TransferJob>> made = options_.planner->make_job(
+      fmt::format("transfer '{}'", options_.operation.text()), std::move(sources), std::move(targets));
+  if (!made.ok()) return decide(false, made.status(), now);
+  const std::shared_ptr<TransferJob> job = std::move(made).value();
   for (const PeerAddress& each : options_.sources) job->source_peers[each.participant] = each.peer;
   for (const PeerAddress& each : options_.targets) job->target_peers[each.participant] = each.peer;
   job->checksum = options_.checksum;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/mailbox.h"
+#include "executor/planners.h"
 #include "executor/transfer_job.h"
 
 namespace crossdock {
@@ -22,10 +23,8 @@ struct PeerAddress {
 
 struct CoordinatorOptions {
   OperationId operation;
-  TransferDocuments documents;
-  PlanOptions plan;
-  LowerLimits lower;
-  std::vector<PeerAddress> sources;  // all that take part
+  std::shared_ptr<const TransferPlanner> planner;  // of what is moved; not null
+  std::vector<PeerAddress> sources;                // all that take part
   std::vector<PeerAddress> targets;
   bool checksum = false;
   Duration timeout = Duration::from_s(60);
@@ -75,7 +74,7 @@ class Coordinator : public Protocol {
   using MemberId = std::pair<Role, ParticipantId>;
   struct Member {
     PeerId peer;
-    BindingPointer binding;
+    AnyBinding binding;
     bool ready = false;
     bool done = false;
     bool activated = false;

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "model/ids.h"
-#include "model/kv/binding.h"
+#include "model/instance_binding.h"
+#include "planner/copy/bound_region.h"
 #include "planner/copy/steps.h"
-#include "planner/kv/bound_side.h"
 
 namespace crossdock {
 
@@ -30,7 +30,7 @@ struct RegionKey {
   static RegionKey of(const BoundRegion& region) {
     return RegionKey{region.instance, region.id, region.address, region.epoch};
   }
-  static RegionKey of(const RuntimeBinding& binding, const Region& region) {
+  static RegionKey of(const InstanceBinding& binding, const Region& region) {
     return RegionKey{binding.instance, region.id, region.address, region.epoch};
   }
   // "'p0-t0/key' epoch 3"

@@ -11,8 +11,7 @@
 
 #include "base/status.h"
 #include "executor/ids.h"
-#include "model/kv/binding.h"
-#include "model/valid.h"
+#include "model/any_binding.h"
 
 namespace crossdock {
 
@@ -41,7 +40,7 @@ std::string first_few(const std::vector<std::string>& names);
 // Participant to coordinator: pinned or reserved, and this is where the bytes lie.
 struct ExportBody {
   Role role = Role::kSource;
-  std::shared_ptr<const Valid<RuntimeBinding>> binding;
+  AnyBinding binding;
 };
 
 // Coordinator to participant: the plan with all that it refers to.

@@ -18,7 +18,7 @@ std::string ParticipantProtocol::label() const { return member_text(role_, optio
 
 Message ParticipantProtocol::message(decltype(Message::body) body) const {
   PeerIdentity identity{options_.participant, InstanceId(), 0};
-  if (binding() != nullptr) identity = identity_of(**binding());
+  if (binding() != nullptr) identity = identity_of(*binding());
   return Message{options_.operation, identity, std::move(body)};
 }
 

@@ -90,9 +90,9 @@ class ParticipantProtocol : public Protocol {
                 options_.seed + 16 + static_cast<uint64_t>(call));
   }
   // What the runtime pinned or reserved; null before it did.
-  BindingPointer binding() const {
-    const BindingPointer* bound = first_.result<BindingPointer>();
-    return bound == nullptr ? nullptr : *bound;
+  AnyBinding binding() const {
+    const AnyBinding* bound = first_.result<AnyBinding>();
+    return bound == nullptr ? AnyBinding() : *bound;
   }
   Message message(decltype(Message::body) body) const;
   std::string label() const;

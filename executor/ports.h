@@ -28,8 +28,7 @@
 #include "executor/ids.h"
 #include "executor/message.h"
 #include "executor/store_types.h"
-#include "model/kv/binding.h"
-#include "model/valid.h"
+#include "model/any_binding.h"
 
 namespace crossdock {
 
@@ -43,7 +42,7 @@ struct StepsChecksum {
 struct Completion {
   OpId op;
   Status status;
-  std::variant<std::monostate, PutReceipt, TxnState, Found, GetReport, StepsChecksum, Message, BindingPointer> result;
+  std::variant<std::monostate, PutReceipt, TxnState, Found, GetReport, StepsChecksum, Message, AnyBinding> result;
   bool posted = true;  // false: the post itself was refused, and nothing happened
 };
 
@@ -108,9 +107,9 @@ class Messenger {
 class Runtime {
  public:
   virtual ~Runtime() = default;
-  // Keeps the source's pages as they are until they are released. -> BindingPointer
+  // Keeps the source's pages as they are until they are released. -> AnyBinding
   virtual Status post_pin(OpId op, const ParticipantId& participant) = 0;
-  // Takes pages for the target, and registers them under epochs of this operation alone. -> BindingPointer
+  // Takes pages for the target, and registers them under epochs of this operation alone. -> AnyBinding
   virtual Status post_reserve(OpId op, const ParticipantId& participant) = 0;
   // Everything has arrived and nothing lands any more: look whether it can be used.
   virtual Status post_validate(OpId op, const ParticipantId& participant) = 0;

@@ -12,16 +12,10 @@ Restore::Restore(RestoreOptions options)
     : options_(std::move(options)),
       bindings_(options_.participants.size()),
       is_active_(options_.participants.size(), false) {
-  Lookup lookup{SnapshotId(), options_.lease};
+  Lookup lookup{options_.planner->key(), options_.lease};
   // The lease is not renewed, so it outlives the restore.
   lookup.lease.duration = std::max(lookup.lease.duration, options_.timeout + options_.drain);
   if (lookup.lease.holder.empty()) lookup.lease.holder = "restore " + options_.operation.text();
-  if (const auto* snapshot = std::get_if<SnapshotId>(&options_.what)) {
-    lookup.key = *snapshot;
-  } else {
-    const PrefixRestore& prefix = *std::get<std::shared_ptr<const PrefixRestore>>(options_.what);
-    lookup.key = prefix_objects(prefix.match, prefix.keys);
-  }
   lookup_.emplace(LookupPost{std::move(lookup)}, options_.retry, options_.seed);
 }
 
@@ -30,6 +24,8 @@ std::string Restore::state() const {
                                                       "validating", "activating", "releasing", "finished"};
   return std::string(kNames[static_cast<size_t>(state_)]);
 }
+
+std::string Restore::label() const { return fmt::format("restore '{}'", options_.operation.text()); }
 
 void Restore::enter(RestoreState state, TimePoint now) {
   state_ = state;
@@ -62,7 +58,7 @@ void Restore::take(TimePoint now, const Completion& completion) {
   }
   if (reserves_)
     if (const auto ended = reserves_->list.complete(completion, now)) {
-      const auto* binding = std::get_if<BindingPointer>(&completion.result);
+      const auto* binding = std::get_if<AnyBinding>(&completion.result);
       if (ended->done && binding != nullptr) bindings_[reserves_->members[ended->unit]] = *binding;
       return;
     }
@@ -90,14 +86,12 @@ bool Restore::look_up(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!lookup_->done()) return false;
-  if (const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&options_.what)) {
-    const auto manifest =
-        prefix_manifest((**prefix).catalog, (**prefix).match, (**prefix).keys, (**prefix).snapshot, *found_);
-    if (!manifest.ok()) {
-      fail(manifest.status());
-      return true;
-    }
+  Result<Found> complete = options_.planner->complete(*found_);
+  if (!complete.ok()) {
+    fail(complete.status());
+    return true;
   }
+  found_ = std::move(complete).value();
   std::vector<size_t> all(options_.participants.size());
   std::iota(all.begin(), all.end(), size_t{0});
   reserves_ = calls(RuntimeCall::kReserve, std::move(all));
@@ -114,16 +108,12 @@ bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!reserves_->list.done()) return false;
-  Diagnostics diagnostics(fmt::format("restore '{}'", options_.operation.text()));
-  PlanOptions plan = options_.plan;
-  if (plan.targets.empty())
-    for (const ParticipantId& participant : options_.participants) plan.targets.emplace_back(participant.text());
-  std::sort(plan.targets.begin(), plan.targets.end());
-  job_ = make_restore_job(*found_, options_.target, bindings_, plan, options_.lower, options_.limits, diagnostics);
-  if (job_ == nullptr) {
-    fail(diagnostics.to_status());
+  Result<std::shared_ptr<const RestoreJob>> made = options_.planner->make_job(label(), *found_, bindings_);
+  if (!made.ok()) {
+    fail(made.status());
     return true;
   }
+  job_ = std::move(made).value();
   gets_.emplace(job_->get_bytes, options_.window, options_.retry, options_.seed + 1);
   state_ = RestoreState::kReading;
   return true;
@@ -137,7 +127,7 @@ bool Restore::read(TimePoint now, std::vector<Post>& posts) {
   });
   if (const auto& failure = gets_->failure()) {
     const Status& status = failure->second;
-    fail(Status(status.code(), fmt::format("restore '{}': {}", options_.operation.text(), status.message())));
+    fail(Status(status.code(), fmt::format("{}: {}", label(), status.message())));
     return true;
   }
   if (!gets_->done()) return false;
@@ -171,9 +161,9 @@ bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
   }
   // First what is under way, then the revokes: all that was reserved is known only now.
   if (!revokes_ && under_way().empty()) {
-    for (const BindingPointer& binding : bindings_)
+    for (const AnyBinding& binding : bindings_)
       if (binding != nullptr)
-        for (RegionKey& key : region_keys(**binding)) keys_.push_back(std::move(key));
+        for (RegionKey& key : region_keys(*binding)) keys_.push_back(std::move(key));
     std::sort(keys_.begin(), keys_.end());
     keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
     revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 2);
@@ -184,8 +174,7 @@ bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
   if (failed || (now >= drain_deadline_ && !(revokes_ && revokes_->done()))) {
     // Whoever writes late could still hit the pages: they are not given back.
     outcome_.lost = under_way();
-    if (!cause_)
-      cause_ = Status(Code::kDeadline, fmt::format("restore '{}' could not be fenced", options_.operation.text()));
+    if (!cause_) cause_ = Status(Code::kDeadline, fmt::format("{} could not be fenced", label()));
     finish();
     return false;
   }
@@ -212,8 +201,8 @@ bool Restore::validate(TimePoint now, std::vector<Post>& posts) {
   if (!validates_->list.done()) {
     if (now < drain_deadline_) return false;
     if (!cause_)
-      cause_ = Status(Code::kDeadline, fmt::format("restore '{}' was still validating after {} s",
-                                                   options_.operation.text(), options_.drain.ns() / 1'000'000'000));
+      cause_ = Status(Code::kDeadline,
+                      fmt::format("{} was still validating after {} s", label(), options_.drain.ns() / 1'000'000'000));
     outcome_.lost = under_way();
     finish();
     return false;
@@ -229,8 +218,8 @@ bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
   if (!activates_->list.done() && !(failure && activates_->list.quiet())) {
     if (now < drain_deadline_) return false;
     if (!failure && !cause_)
-      cause_ = Status(Code::kDeadline, fmt::format("restore '{}' was still activating after {} s",
-                                                   options_.operation.text(), options_.drain.ns() / 1'000'000'000));
+      cause_ = Status(Code::kDeadline,
+                      fmt::format("{} was still activating after {} s", label(), options_.drain.ns() / 1'000'000'000));
     activates_->list.stop();
   }
   if (failure && !cause_) cause_ = failure->second;
@@ -287,8 +276,7 @@ bool Restore::step(TimePoint now, std::vector<Post>& posts) {
     if (abort_request_) {
       fail(Status(Code::kCancelled, *abort_request_));
     } else if (now >= deadline_) {
-      fail(Status(Code::kDeadline,
-                  fmt::format("restore '{}' was still {} at its deadline", options_.operation.text(), state())));
+      fail(Status(Code::kDeadline, fmt::format("{} was still {} at its deadline", label(), state())));
     }
   }
   switch (state_) {

@@ -8,30 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "executor/planners.h"
 #include "executor/protocol.h"
-#include "executor/store_jobs.h"
 #include "executor/task.h"
 #include "executor/work_list.h"
 
 namespace crossdock {
 
-// A prefix of pages that was matched before. All outlive the restore.
-struct PrefixRestore {
-  LayoutCatalog catalog;
-  PrefixMatch match;
-  std::vector<PageKey> keys;
-  Valid<SnapshotDescriptor> snapshot;  // of the prefix's tokens
-};
-
 struct RestoreOptions {
   OperationId operation;
-  std::shared_ptr<const Valid<PlacementManifest>> target;
-  std::vector<ParticipantId> participants;                              // targets that are restored here
-  std::variant<SnapshotId, std::shared_ptr<const PrefixRestore>> what;  // a snapshot, or a prefix of pages
+  std::shared_ptr<const RestorePlanner> planner;  // of what is restored; not null
+  std::vector<ParticipantId> participants;        // targets that are restored here
   LeaseRequest lease;
-  PlanOptions plan;
-  LowerLimits lower;
-  RestoreLimits limits;
   Duration timeout = Duration::from_s(600);
   Duration drain = Duration::from_s(60);
   WindowLimits window;
@@ -104,6 +92,7 @@ class Restore : public Protocol {
   void enter(RestoreState state, TimePoint now);
   Calls calls(RuntimeCall call, std::vector<size_t> members) const;
   void post_calls(Calls& calls, TimePoint now, std::vector<Post>& posts);
+  std::string label() const;  // "restore 'a'"
   TimePoint wake_of_work() const;
   std::vector<OpId> under_way() const;
   bool is_activating(size_t participant) const;
@@ -119,7 +108,7 @@ class Restore : public Protocol {
   std::optional<Task> lookup_;
   std::optional<Found> found_;
   std::optional<Calls> reserves_;
-  std::vector<BindingPointer> bindings_;  // of each participant; null: not reserved
+  std::vector<AnyBinding> bindings_;  // of each participant; null: not reserved
   std::shared_ptr<const RestoreJob> job_;
   std::optional<WorkList> gets_;
   std::vector<RegionKey> keys_;

@@ -15,34 +15,17 @@
 #include "base/time.h"
 #include "executor/copy_work.h"
 #include "executor/ids.h"
-#include "model/kv/store.h"
-#include "model/valid.h"
-#include "planner/kv/layout_catalog.h"
-#include "planner/kv/page_keys.h"
-#include "planner/kv/prefix_match.h"
+#include "model/any_manifest.h"
+#include "model/content_id.h"
+#include "model/page_object.h"
+#include "model/stored_object.h"
 
 namespace crossdock {
 
-// A stored snapshot is found by the identity of its descriptor: equal content, equal name.
-using SnapshotId = Sha256Digest;
-
-// One page object's place in a page store: planner/kv/prefix_match.h, PageInventory.
-struct PageObjectKey {
-  PageKey page;
-  Sha256Digest layout;
-  ObjectKey part;
-  PageObject object = PageObject::kRows;
-
-  // "page 3f21.. layout 9a0c.. part 'h0' rows"
-  std::string to_text() const;
-
-  friend auto operator<=>(const PageObjectKey&, const PageObjectKey&) = default;
-};
-
 // What a transaction is going to publish.
 struct UploadTarget {
-  std::string tenant;                  // whose quota it counts against
-  std::optional<SnapshotId> snapshot;  // empty: pages
+  std::string tenant;                // whose quota it counts against
+  std::optional<ContentId> content;  // empty: pages
   // How long the uploader may be silent before the transaction is aborted.
   Duration lease = Duration::from_s(60);
 
@@ -60,7 +43,7 @@ struct PutStep {
 };
 
 // A store's word: the bytes of this fragment are taken. Once all fragments of an object are, it is stored, and the
-// receipt that completed it has the checksum of each of its chunks as stored (model/kv/store.h, StoredObject).
+// receipt that completed it has the checksum of each of its chunks as stored (model/stored_object.h).
 struct PutReceipt {
   TxnId txn;
   RegionId object;
@@ -79,10 +62,13 @@ struct PageEntry {
   friend bool operator==(const PageEntry&, const PageEntry&) = default;
 };
 
-// What a commit makes visible, at once: one snapshot, or any number of page objects. A page object that is there
+// A manifest with all that it names, or page objects.
+using PublishedContent = std::variant<AnyManifest, std::vector<PageEntry>>;
+
+// What a commit makes visible, at once: one manifest, or any number of page objects. A page object that is there
 // already stays as it is, since equal keys mean equal content.
 struct Publication {
-  std::variant<std::shared_ptr<const Valid<StoreManifest>>, std::vector<PageEntry>> content;
+  PublishedContent content;
   std::optional<Duration> ttl;  // from the commit on; empty: without end
 };
 
@@ -103,9 +89,11 @@ struct LeaseRequest {
   Duration duration = Duration::from_s(60);
 };
 
+// Content that has a manifest, or page objects.
+using LookupKey = std::variant<ContentId, std::vector<PageObjectKey>>;
+
 struct Lookup {
-  // A snapshot, or page objects.
-  std::variant<SnapshotId, std::vector<PageObjectKey>> key;
+  LookupKey key;
   LeaseRequest lease;
 };
 
@@ -119,10 +107,10 @@ struct FoundObject {
 // Found and leased. For pages: those of the keys that are there, in the order they were asked for.
 struct Found {
   LeaseId lease;
-  TimePoint lease_end;                                   // by the store's clock
-  std::shared_ptr<const Valid<StoreManifest>> manifest;  // of a snapshot; else null
-  std::vector<FoundObject> objects;                      // of a snapshot: those of the manifest, in its order
-  std::vector<PageObjectKey> pages;                      // of each object, for pages
+  TimePoint lease_end;               // by the store's clock
+  AnyManifest manifest;              // null for pages
+  std::vector<FoundObject> objects;  // those of the manifest, in its order
+  std::vector<PageObjectKey> pages;  // of each object, for pages
 };
 
 // Reads a part of one object. The steps' source offsets count in the object. Only chunks that a step touches are read,

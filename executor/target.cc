@@ -56,7 +56,7 @@ void Target::handle(const Message& message) {
 
 void Target::accept(const std::shared_ptr<const TransferJob>& job) {
   const auto own = std::find_if(job->target_bindings.begin(), job->target_bindings.end(),
-                                [&](const BindingPointer& each) { return *each == *binding(); });
+                                [&](const AnyBinding& each) { return each == binding(); });
   if (own == job->target_bindings.end()) return;
   job_ = job;
   mail_.stop_all();
@@ -69,7 +69,7 @@ void Target::accept(const std::shared_ptr<const TransferJob>& job) {
 // A receipt of a writer that nobody expects, of an earlier life of one, or for an earlier life of this target is stale;
 // one that comes twice says nothing new.
 void Target::take_receipt(const PeerIdentity& writer, const WriterReceipt& receipt) {
-  if (binding() == nullptr || receipt.target != identity_of(**binding())) return;
+  if (binding() == nullptr || receipt.target != identity_of(*binding())) return;
   if (job_ == nullptr) {
     if (early_.size() < kEarlyReceiptsMax) early_.emplace(writer, receipt);
     return;
@@ -123,7 +123,7 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
   }
   if (!first_.quiet()) return quarantine(first_.under_way(), now);
   if (!revokes_) {
-    if (binding() != nullptr && !is_broken(Canary::kNoFence)) keys_ = region_keys(**binding());
+    if (binding() != nullptr && !is_broken(Canary::kNoFence)) keys_ = region_keys(*binding());
     revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 3);
   }
   post_due(*revokes_, now, ops_, posts, [&](size_t unit) { return RevokePost{keys_[unit]}; });
@@ -158,7 +158,7 @@ bool Target::validate(TimePoint now, std::vector<Post>& posts) {
     if (to_check_[*unit]->all.steps().empty()) {
       Diagnostics diagnostics(label());
       std::optional<PairWork> work =
-          pair_work(*job_->lowered, *to_check_[*unit]->pair, options_.split, options_.batch, diagnostics);
+          pair_work(*job_->copies, *to_check_[*unit]->pair, options_.split, options_.batch, diagnostics);
       if (!work) {  // this target's limits are below those of the writer
         fail(diagnostics.to_status(), TransferState::kDraining);
         return true;

@@ -22,7 +22,7 @@ class Target : public ParticipantProtocol {
  private:
   struct Expected {
     uint64_t bytes = 0;
-    const LoweredPair* pair = nullptr;
+    const CopyPair* pair = nullptr;
     std::optional<WriterReceipt> receipt;
     StepSpan all;  // where checksums are compared
   };

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "model/wire/documents.h"
-
 namespace crossdock {
 
 Upload::Upload(UploadOptions options)
@@ -19,6 +17,8 @@ std::string Upload::state() const {
                                                       "draining", "aborting",  "releasing", "finished"};
   return std::string(kNames[static_cast<size_t>(state_)]);
 }
+
+std::string Upload::label() const { return fmt::format("upload '{}'", options_.txn.text()); }
 
 void Upload::enter(UploadState state, TimePoint now) {
   state_ = state;
@@ -39,7 +39,7 @@ void Upload::take(TimePoint now, const Completion& completion) {
   if (const auto ended = pins_.complete(completion, now)) {
     if (!ended->done) return;
     pinned_.push_back(ended->unit);
-    if (const auto* binding = std::get_if<BindingPointer>(&completion.result)) bindings_[ended->unit] = *binding;
+    if (const auto* binding = std::get_if<AnyBinding>(&completion.result)) bindings_[ended->unit] = *binding;
     return;
   }
   for (std::optional<Task>* task : {&begin_, &commit_, &abort_})
@@ -64,25 +64,13 @@ bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!pins_.done()) return false;
-  Diagnostics diagnostics(fmt::format("upload '{}'", options_.txn.text()));
-  job_ = make_upload_job(options_.documents, bindings_, options_.plan, options_.lower,
-                         options_.page_keys ? UploadKind::kPages : UploadKind::kSnapshot, diagnostics);
-  if (job_ == nullptr) {
-    fail(diagnostics.to_status());
+  Result<std::shared_ptr<const UploadJob>> made = options_.planner->make_job(label(), bindings_);
+  if (!made.ok()) {
+    fail(made.status());
     return true;
   }
-  const Range tokens = (*options_.documents.snapshot)->tokens;
-  const uint64_t page_tokens = (*options_.documents.layout)->page_tokens;
-  if (options_.page_keys && (tokens.begin() != 0 || tokens.end() % page_tokens != 0 ||
-                             tokens.end() / page_tokens != options_.page_keys->size())) {
-    fail(Status(
-        Code::kInvalidArgument,
-        fmt::format("upload '{}': tokens [{},{}) are not the {} pages of {} tokens that there are keys of",
-                    options_.txn.text(), tokens.begin(), tokens.end(), options_.page_keys->size(), page_tokens)));
-    return true;
-  }
-  UploadTarget target{options_.tenant, std::nullopt, options_.lease};
-  if (!options_.page_keys) target.snapshot = digest(*options_.documents.snapshot);
+  job_ = std::move(made).value();
+  UploadTarget target{options_.tenant, options_.planner->content(), options_.lease};
   begin_.emplace(BeginPost{options_.txn, std::move(target)}, options_.retry, options_.seed + 1);
   state_ = UploadState::kBeginning;
   return true;
@@ -97,7 +85,7 @@ bool Upload::settle(const TxnState& state) {
   if (outcome_.committed)
     cause_ = std::nullopt;
   else if (!cause_)
-    cause_ = Status(Code::kConflict, fmt::format("upload '{}' was aborted: {}", options_.txn.text(), state.reason));
+    cause_ = Status(Code::kConflict, fmt::format("{} was aborted: {}", label(), state.reason));
   return true;
 }
 
@@ -143,7 +131,7 @@ bool Upload::put_again() {
 }
 
 void Upload::start_commit() {
-  for (const ObjectShape& object : job_->objects.objects)
+  for (const UploadObject& object : job_->objects)
     if (!stored_.contains(object.id)) {
       // The store lost what other writers had put of it.
       if (put_again()) return;
@@ -151,17 +139,10 @@ void Upload::start_commit() {
                                                       "has put its part",
                                                       object.id.text())));
     }
-  Publication publication;
-  publication.ttl = options_.ttl;
-  if (options_.page_keys) {
-    publication.content = upload_pages(*job_, *options_.page_keys, stored_);
-  } else {
-    Diagnostics diagnostics(fmt::format("the manifest of upload '{}'", options_.txn.text()));
-    std::optional<Valid<StoreManifest>> manifest = upload_manifest(*job_, stored_, diagnostics);
-    if (!manifest) return fail(diagnostics.to_status());
-    outcome_.manifest = std::make_shared<const Valid<StoreManifest>>(std::move(*manifest));
-    publication.content = outcome_.manifest;
-  }
+  Result<PublishedContent> content = options_.planner->publication(label(), *job_, stored_);
+  if (!content.ok()) return fail(content.status());
+  Publication publication{std::move(content).value(), options_.ttl};
+  if (const auto* manifest = std::get_if<AnyManifest>(&publication.content)) outcome_.manifest = *manifest;
   commit_.emplace(CommitPost{options_.txn, std::move(publication)}, options_.retry, options_.seed + 3);
   state_ = UploadState::kCommitting;
 }
@@ -266,7 +247,7 @@ void Upload::finish() {
   outcome_.operations = puts_ ? puts_->attempt_count() : 0;
   outcome_.object_count = stored_.size();
   if (cause_) outcome_.cause = *cause_;
-  if (!outcome_.committed) outcome_.manifest = nullptr;
+  if (!outcome_.committed) outcome_.manifest = AnyManifest();
   state_ = UploadState::kFinished;
 }
 
@@ -277,8 +258,7 @@ bool Upload::step(TimePoint now, std::vector<Post>& posts) {
       return true;
     }
     if (now >= deadline_) {
-      fail(Status(Code::kDeadline,
-                  fmt::format("upload '{}' was still {} at its deadline", options_.txn.text(), state())));
+      fail(Status(Code::kDeadline, fmt::format("{} was still {} at its deadline", label(), state())));
       return true;
     }
   }

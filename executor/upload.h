@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "executor/planners.h"
 #include "executor/protocol.h"
-#include "executor/store_jobs.h"
 #include "executor/task.h"
 #include "executor/work_list.h"
 
@@ -18,12 +18,9 @@ namespace crossdock {
 struct UploadOptions {
   TxnId txn;
   std::string tenant;
-  UploadDocuments documents;
-  std::vector<ParticipantId> participants;        // sources that are pinned; at least those that the plan needs
-  std::optional<std::vector<PageKey>> page_keys;  // publish pages: the keys of all of the snapshot's full pages
+  std::shared_ptr<const UploadPlanner> planner;  // of what is stored; not null
+  std::vector<ParticipantId> participants;       // sources that are pinned; at least those that the plan needs
   std::optional<Duration> ttl;
-  PlanOptions plan;
-  LowerLimits lower;
   Duration lease = Duration::from_s(60);     // of the transaction
   Duration timeout = Duration::from_s(600);  // from the first call on: then it is given up
   Duration drain = Duration::from_s(60);     // how long after that completions are awaited
@@ -42,8 +39,8 @@ struct UploadOutcome {
   std::vector<OpId> lost;  // operations that never completed: pages stay pinned
   Status cause;            // why it was not committed
   std::optional<uint64_t> sequence;
-  std::shared_ptr<const Valid<StoreManifest>> manifest;  // that was published
-  uint64_t bytes = 0;                                    // put
+  AnyManifest manifest;  // that was published; null for page objects
+  uint64_t bytes = 0;    // put
   uint64_t object_count = 0;
   uint64_t operations = 0;  // puts posted, repeated ones included
 };
@@ -83,6 +80,7 @@ class Upload : public Protocol {
   void fail(Status cause);
   bool settle(const TxnState& state);  // true: the transaction is decided
   void enter(UploadState state, TimePoint now);
+  std::string label() const;  // "upload 'a'"
   TimePoint wake_of_work() const;
   std::vector<OpId> under_way() const;
 
@@ -93,7 +91,7 @@ class Upload : public Protocol {
   TimePoint deadline_;
   TimePoint drain_deadline_ = TimePoint::never();
   WorkList pins_;
-  std::vector<BindingPointer> bindings_;
+  std::vector<AnyBinding> bindings_;
   std::shared_ptr<const UploadJob> job_;
   std::optional<Task> begin_;
   std::optional<WorkList> puts_;

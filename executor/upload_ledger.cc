@@ -207,17 +207,17 @@ Result<TxnState> UploadLedger::start_commit(const TxnId& txn, const Publication&
     return Status(Code::kUnavailable, fmt::format("transaction '{}' is being committed", txn.text()));
   known.time = now + known.target.lease;
 
-  const auto* manifest = std::get_if<std::shared_ptr<const Valid<StoreManifest>>>(&publication.content);
-  if ((manifest != nullptr) != known.target.snapshot.has_value())
+  const auto* manifest = std::get_if<AnyManifest>(&publication.content);
+  if ((manifest != nullptr) != known.target.content.has_value())
     return Status(Code::kInvalidArgument, fmt::format("transaction '{}' was begun for {}", txn.text(),
-                                                      known.target.snapshot ? "a snapshot" : "pages"));
+                                                      known.target.content ? "a snapshot" : "pages"));
   std::set<RegionId> named;
   const auto check = [&](const StoredObject& object) {
     named.insert(object.id);
     return check_object(known, object);
   };
   if (manifest != nullptr) {
-    for (const StoredObject& object : (**manifest)->objects) TRY_STATUS(check(object));
+    for (const StoredObject& object : (*manifest)->objects) TRY_STATUS(check(object));
   } else {
     for (const PageEntry& entry : std::get<std::vector<PageEntry>>(publication.content))
       TRY_STATUS(check(entry.object));
@@ -280,10 +280,10 @@ std::vector<TxnId> UploadLedger::silent(TimePoint now) const {
   return found;
 }
 
-std::vector<TxnId> UploadLedger::uploads_of(const SnapshotId& snapshot) const {
+std::vector<TxnId> UploadLedger::uploads_of(const ContentId& content) const {
   std::vector<TxnId> found;
   for (const auto& [id, txn] : txns_)
-    if (txn.state.phase == TxnPhase::kOpen && txn.target.snapshot == snapshot) found.push_back(id);
+    if (txn.state.phase == TxnPhase::kOpen && txn.target.content == content) found.push_back(id);
   return found;
 }
 

@@ -71,8 +71,8 @@ class UploadLedger {
 
   // Open transactions whose lease is over. Not those that are committing.
   std::vector<TxnId> silent(TimePoint now) const;
-  // Open transactions that are going to publish the snapshot.
-  std::vector<TxnId> uploads_of(const SnapshotId& snapshot) const;
+  // Open transactions that are going to publish the content.
+  std::vector<TxnId> uploads_of(const ContentId& content) const;
   // Forgets closed transactions that are older than the limits; returns them.
   std::vector<TxnId> forget(TimePoint now);
 

@@ -32,13 +32,13 @@ void Writer::handle(const Message& message) {
 // A job of an earlier life of this participant names another binding, and is not for this one.
 void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
   const auto own = std::find_if(job->source_bindings.begin(), job->source_bindings.end(),
-                                [&](const BindingPointer& each) { return *each == *binding(); });
+                                [&](const AnyBinding& each) { return each == binding(); });
   if (own == job->source_bindings.end()) return;
   mail_.stop_all();
   Diagnostics diagnostics(fmt::format("the work of {}", label()));
   std::vector<uint64_t> batch_bytes;
   for (const JobPair& each : pairs_of(*job, Role::kSource, options_.participant)) {
-    std::optional<PairWork> work = pair_work(*job->lowered, *each.pair, options_.split, options_.batch, diagnostics);
+    std::optional<PairWork> work = pair_work(*job->copies, *each.pair, options_.split, options_.batch, diagnostics);
     if (!work) return fail(diagnostics.to_status(), TransferState::kDraining);
     pairs_.push_back(
         Pair{each.target, job->target_peers.at(each.target.participant), work->bytes, StepSpan(work->work), 0});

@@ -6,9 +6,9 @@
 
 namespace crossdock {
 
-void LocalRuntime::add(Role role, BindingPointer binding, const RegionMemory& memory) {
+void LocalRuntime::add(Role role, AnyBinding binding, const RegionMemory& memory) {
   const std::lock_guard lock(mutex_);
-  const ParticipantId participant = (*binding)->participant;
+  const ParticipantId participant = binding->participant;
   members_[{role, participant}] = Member{std::move(binding), &memory, State::kIdle};
 }
 
@@ -19,14 +19,14 @@ Result<LocalRuntime::Member*> LocalRuntime::find(Role role, const ParticipantId&
   return &found->second;
 }
 
-Result<BindingPointer> LocalRuntime::hold(Role role, const ParticipantId& participant) {
+Result<AnyBinding> LocalRuntime::hold(Role role, const ParticipantId& participant) {
   const std::lock_guard lock(mutex_);
   TRY(Member* const member, find(role, participant));
   if (member->state == State::kHeld) return member->binding;
   if (member->state != State::kIdle)
     return Status(Code::kConflict, "participant '" + participant.text() + "' was activated or released before");
   std::vector<RegionKey> added;
-  for (const RegionKey& key : region_keys(**member->binding)) {
+  for (const RegionKey& key : region_keys(*member->binding)) {
     if (users_[key]++ > 0) continue;
     const Status status = registry_.add(key, member->memory->find(key));
     if (status.ok()) {
@@ -67,7 +67,7 @@ Status LocalRuntime::release(Role role, const ParticipantId& participant) {
 
 // The operation's grants end with it; whoever comes late finds none.
 void LocalRuntime::let_go(Member& member, State state) {
-  for (const RegionKey& key : region_keys(**member.binding))
+  for (const RegionKey& key : region_keys(*member.binding))
     if (--users_[key] == 0) {
       users_.erase(key);
       registry_.remove(key);

@@ -25,11 +25,11 @@ class LocalRuntime {
   explicit LocalRuntime(MemoryRegistry& registry) : registry_(registry) {}
 
   // The memory, which outlives the runtime, has the binding's regions.
-  void add(Role role, BindingPointer binding, const RegionMemory& memory);
+  void add(Role role, AnyBinding binding, const RegionMemory& memory);
   // Called for a target after everything has come and before it is activated; empty: anything will do.
   void set_validate(std::function<Status(const ParticipantId&)> validate) { validate_ = std::move(validate); }
 
-  Result<BindingPointer> hold(Role role, const ParticipantId& participant);
+  Result<AnyBinding> hold(Role role, const ParticipantId& participant);
   Status validate(const ParticipantId& participant);
   Status activate(const ParticipantId& participant);
   Status release(Role role, const ParticipantId& participant);
@@ -40,7 +40,7 @@ class LocalRuntime {
 
  private:
   struct Member {
-    BindingPointer binding;
+    AnyBinding binding;
     const RegionMemory* memory;
     State state = State::kIdle;
   };

@@ -116,10 +116,10 @@ struct Node {
   }
 };
 
-uint64_t region_bytes(const std::vector<BindingPointer>& bindings) {
+uint64_t region_bytes(const std::vector<AnyBinding>& bindings) {
   uint64_t bytes = 0;
-  for (const BindingPointer& binding : bindings)
-    for (const Region& region : (*binding)->regions) bytes += region.bytes;
+  for (const AnyBinding& binding : bindings)
+    for (const Region& region : binding->regions) bytes += region.bytes;
   return bytes;
 }
 
@@ -185,8 +185,8 @@ LocalTransferReport run_local_transfer(const LocalTransferRequest& request, Loca
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<ParticipantProtocol>> protocols;
   std::vector<std::string> names;
-  const auto add = [&](Role role, const BindingPointer& binding) {
-    const ParticipantOptions options = local_participant_options(request, (*binding)->participant, nodes.size() + 1);
+  const auto add = [&](Role role, const AnyBinding& binding) {
+    const ParticipantOptions options = local_participant_options(request, binding->participant, nodes.size() + 1);
     auto node = std::make_unique<Node>(registry, *pool, runtime, role, total_bytes, &meter);
     node->messenger = std::make_unique<LocalMessenger>(hub, local_peer(role, options.participant), node->queue);
     if (role == Role::kSource && request.fault.kind != LocalFault::Kind::kNone &&
@@ -201,8 +201,8 @@ LocalTransferReport run_local_transfer(const LocalTransferRequest& request, Loca
       protocols.push_back(std::make_unique<Target>(options));
     nodes.push_back(std::move(node));
   };
-  for (const BindingPointer& binding : request.source_bindings) add(Role::kSource, binding);
-  for (const BindingPointer& binding : request.target_bindings) add(Role::kTarget, binding);
+  for (const AnyBinding& binding : request.source_bindings) add(Role::kSource, binding);
+  for (const AnyBinding& binding : request.target_bindings) add(Role::kTarget, binding);
 
   Coordinator coordinator(coordinator_options);
   Node coordinator_node(registry, *pool, runtime, Role::kSource, 0, nullptr);

@@ -43,8 +43,8 @@ struct LocalFault {
 struct LocalTransferRequest {
   CoordinatorOptions coordinator;  // without peers, which are filled in
   ParticipantOptions participant;  // of each: operation, participant and coordinator are filled in
-  std::vector<BindingPointer> source_bindings;
-  std::vector<BindingPointer> target_bindings;
+  std::vector<AnyBinding> source_bindings;
+  std::vector<AnyBinding> target_bindings;
   size_t thread_count = 0;  // that copy; 0: one for each processor
   LocalFault fault;
 };

@@ -91,11 +91,11 @@ std::map<RegionKey, RegionMemory::Mapping>::const_iterator RegionMemory::find_an
   return found->first == wanted ? found : regions_.end();
 }
 
-Status RegionMemory::add(const Valid<RuntimeBinding>& binding) {
+Status RegionMemory::add(const InstanceBinding& binding) {
   std::vector<std::pair<RegionKey, Mapping>> added;
   uint64_t left = bytes_max_ - total_bytes_;
-  for (const Region& region : binding->regions) {
-    RegionKey key = RegionKey::of(*binding, region);
+  for (const Region& region : binding.regions) {
+    RegionKey key = RegionKey::of(binding, region);
     if (const auto known = find_any_epoch(key); known != regions_.end()) {
       const uint64_t epoch = known->first.epoch;
       const uint64_t bytes = known->second.get_deleter().bytes;

@@ -10,7 +10,7 @@
 #include "backends/memory/memory_registry.h"
 #include "base/status.h"
 #include "executor/copy_work.h"
-#include "model/kv/binding.h"
+#include "model/instance_binding.h"
 #include "model/valid.h"
 
 namespace crossdock {
@@ -32,7 +32,7 @@ class RegionMemory {
   // Adds the binding's regions; those of one instance with the same id and address are one. kResourceExhausted, naming
   // region and bytes, when the memory cannot be had; kInvalidArgument when a region is there with another size or
   // epoch. Nothing is added then.
-  Status add(const Valid<RuntimeBinding>& binding);
+  Status add(const InstanceBinding& binding);
   // All bytes of a region; empty when there is none. Nothing moves them while the memory lives.
   std::span<std::byte> find(const RegionKey& key) const;
   // Registers every region under its key; the memory outlives what is registered. kConflict as MemoryRegistry::add();

@@ -7,7 +7,6 @@
 #include "backends/store/store_state.h"
 #include "base/bytes.h"
 #include "base/checked.h"
-#include "model/wire/documents.h"
 
 namespace crossdock {
 namespace {
@@ -73,9 +72,9 @@ Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> 
     for (const uint64_t segment : record.segments) state.last_segment = std::max(state.last_segment, segment);
     uint64_t& bytes = state.published_bytes[record.tenant];
     bytes = saturating_add(bytes, record.bytes);
-    if (record.snapshot && !record.removed) {
+    if (record.content && !record.removed) {
       // A second one of a snapshot was published because nobody knew of the first: its commit had an unknown end.
-      const auto [found, is_first] = state.snapshots.try_emplace(*record.snapshot, record.sequence);
+      const auto [found, is_first] = state.contents.try_emplace(*record.content, record.sequence);
       if (!is_first) state.publications.at(std::exchange(found->second, record.sequence)).removed = true;
     }
     state.publications[record.sequence] = std::move(record);
@@ -115,7 +114,7 @@ Result<std::vector<PublicationInfo>> StoreCore::list() const {
   for (const auto& [sequence, record] : state.publications) {
     PublicationInfo info;
     info.sequence = sequence;
-    info.snapshot = record.snapshot;
+    info.content = record.content;
     info.tenant = record.tenant;
     info.object_count = record.object_count;
     info.bytes = record.bytes;
@@ -140,7 +139,7 @@ Result<StoreStats> StoreCore::stats() const {
       stats.removed_bytes = saturating_add(stats.removed_bytes, record.bytes);
       continue;
     }
-    ++(record.snapshot ? stats.snapshots : stats.page_publications);
+    ++(record.content ? stats.snapshots : stats.page_publications);
     stats.objects += record.object_count;
     stats.bytes = saturating_add(stats.bytes, record.bytes);
     stats.pins += record.pins.size();
@@ -164,8 +163,8 @@ Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64
   for (const PublicationInfo& info : infos) {
     if (info.removed) continue;
     ++report.publications;
-    if (info.snapshot) {
-      const Result<Found> found = self.lookup(Lookup{*info.snapshot, LeaseRequest{"verify", Duration::from_s(86400)}});
+    if (info.content) {
+      const Result<Found> found = self.lookup(Lookup{*info.content, LeaseRequest{"verify", Duration::from_s(86400)}});
       if (!found.ok()) {
         if (found.status().code() == Code::kNotFound) continue;  // removed or expired meanwhile
         return found.status();
@@ -204,35 +203,27 @@ Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64
   return report;
 }
 
-Result<LayoutCatalog> StoreCore::catalog(const PageDomain& domain) const {
-  LayoutCatalog catalog(domain);
-  const std::string key = fmt::format("{}{}", kCatalogPrefix, digest(domain).hex());
+Result<std::vector<std::string>> StoreCore::documents(const Sha256Digest& list) const {
+  const std::string key = fmt::format("{}{}", kCatalogPrefix, list.hex());
   TRY(const std::optional<std::string> text, state_->records->get(key));
-  if (!text) return catalog;
+  std::vector<std::string> documents;
+  if (!text) return documents;
   ByteReader in(*text);
-  for (uint64_t left = in.count(8); left > 0; --left) {
-    Diagnostics diagnostics(fmt::format("a layout of the catalog '{}'", key));
-    const std::optional<Valid<StoreLayout>> layout = read_document<StoreLayout>(in.text(), JsonLimits(), diagnostics);
-    if (!layout) return Status(Code::kDataLoss, diagnostics.to_status().message());
-    TRY(catalog, catalog.with_layout(*layout, catalog.revision()));
-  }
+  for (uint64_t left = in.count(8); left > 0; --left) documents.emplace_back(in.text());
   if (!in.at_end()) return Status(Code::kDataLoss, fmt::format("the store's record '{}' is damaged", key));
-  return catalog;
+  return documents;
 }
 
-Result<LayoutCatalog> StoreCore::register_layout(const PageDomain& domain, const Valid<StoreLayout>& layout,
-                                                 uint64_t expected_revision) {
+Status StoreCore::replace_documents(const Sha256Digest& list, const std::vector<std::string>& replacement,
+                                    uint64_t expected_count) {
   const std::lock_guard lock(state_->mutex);
-  TRY(const LayoutCatalog current, catalog(domain));
-  if (current.revision() != expected_revision)
-    return Status(Code::kConflict,
-                  fmt::format("the catalog is at revision {}, not {}", current.revision(), expected_revision));
-  TRY(LayoutCatalog changed, current.with_layout(layout, expected_revision));
+  TRY(const std::vector<std::string> current, documents(list));
+  if (current.size() != expected_count)
+    return Status(Code::kConflict, fmt::format("the list has {} documents, not {}", current.size(), expected_count));
   ByteWriter out;
-  out.u64(changed.layouts().size());
-  for (const CatalogedLayout& each : changed.layouts()) out.text(to_json(each.layout));
-  TRY_STATUS(state_->write({{fmt::format("{}{}", kCatalogPrefix, digest(domain).hex()), std::move(out).take()}}, true));
-  return changed;
+  out.u64(replacement.size());
+  for (const std::string& each : replacement) out.text(each);
+  return state_->write({{fmt::format("{}{}", kCatalogPrefix, list.hex()), std::move(out).take()}}, true);
 }
 
 }  // namespace crossdock

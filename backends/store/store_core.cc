@@ -8,7 +8,7 @@
 
 #include "backends/store/store_state.h"
 #include "base/checked.h"
-#include "model/wire/documents.h"
+#include "model/wire/manifest.h"
 
 namespace crossdock {
 namespace {
@@ -20,8 +20,8 @@ JsonLimits manifest_limits() {
   return limits;
 }
 
-Status no_snapshot(const SnapshotId& snapshot) {
-  return Status(Code::kNotFound, fmt::format("snapshot {} is not stored", snapshot.hex()));
+Status no_snapshot(const ContentId& content) {
+  return Status(Code::kNotFound, fmt::format("snapshot {} is not stored", content.hex()));
 }
 
 Status no_publication(uint64_t sequence) {
@@ -76,12 +76,12 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
   TRY_STATUS(check_name("the tenant's name", target.tenant));
   const std::lock_guard lock(state.mutex);
   const bool is_known = state.ledger.target(txn) != nullptr;
-  if (!is_known && target.snapshot) {
-    const auto published = state.snapshots.find(*target.snapshot);
+  if (!is_known && target.content) {
+    const auto published = state.contents.find(*target.content);
     // One that has expired makes room when the new one is published.
-    if (published != state.snapshots.end() && state.is_live(state.publications.at(published->second), state.now()))
+    if (published != state.contents.end() && state.is_live(state.publications.at(published->second), state.now()))
       return Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
-                                                 target.snapshot->hex(), published->second));
+                                                 target.content->hex(), published->second));
   }
   TRY(const TxnState begun, state.ledger.begin(txn, target, state.now()));
   if (is_known || begun.phase != TxnPhase::kOpen) return begun;
@@ -97,9 +97,9 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
 
 namespace {
 
-Result<std::vector<ObjectNumber>> numbers_of(const Valid<StoreManifest>& manifest, const UploadData& upload) {
+Result<std::vector<ObjectNumber>> numbers_of(const ManifestEnvelope& manifest, const UploadData& upload) {
   std::vector<ObjectNumber> numbers;
-  for (const StoredObject& object : manifest->objects) {
+  for (const StoredObject& object : manifest.objects) {
     const auto found = upload.objects.find(object.id);
     if (found == upload.objects.end())
       return Status(Code::kNotFound, fmt::format("object '{}' was not put", object.id.text()));
@@ -126,20 +126,20 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     return status;
   };
   const UploadTarget target = *state.ledger.target(txn);
-  if (const auto published = target.snapshot ? state.snapshots.find(*target.snapshot) : state.snapshots.end();
-      published != state.snapshots.end()) {
+  if (const auto published = target.content ? state.contents.find(*target.content) : state.contents.end();
+      published != state.contents.end()) {
     PublicationRecord& other = state.publications.at(published->second);
     if (state.is_live(other, state.now()))
       return failed(Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
-                                                        target.snapshot->hex(), other.sequence)));
+                                                        target.content->hex(), other.sequence)));
     if (const Status removed = state.mark_removed(other); !removed.ok()) return failed(removed);
   }
   if (publication.ttl && publication.ttl->ns() <= 0)
     return failed(Status(Code::kInvalidArgument, "a time to live is not above zero"));
-  const auto* manifest = std::get_if<std::shared_ptr<const Valid<StoreManifest>>>(&publication.content);
-  if (manifest != nullptr && digest_of_part((**manifest)->snapshot) != *target.snapshot)
+  const auto* manifest = std::get_if<AnyManifest>(&publication.content);
+  if (manifest != nullptr && (*manifest)->content != *target.content)
     return failed(Status(Code::kInvalidArgument,
-                         fmt::format("the manifest is of another snapshot than {}", target.snapshot->hex())));
+                         fmt::format("the manifest is of another snapshot than {}", target.content->hex())));
   UploadData& upload = state.uploads[txn];
 
   // Data first. Nobody else touches the upload's segments: no put is under way, and none is taken any more.
@@ -170,7 +170,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   PublicationRecord record;
   record.sequence = *upload.sequence;
   record.txn = txn;
-  record.snapshot = target.snapshot;
+  record.content = target.content;
   record.tenant = target.tenant;
   record.created = state.now();
   if (publication.ttl) record.expires = record.created + *publication.ttl;
@@ -182,8 +182,8 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     if (!numbers.ok()) return failed(numbers.status());
     objects.numbers = std::move(numbers).value();
     record.object_count = objects.numbers.size();
-    record.bytes = bytes_of((**manifest)->objects);
-    std::string text = to_json(**manifest);
+    record.bytes = bytes_of((*manifest)->objects);
+    std::string text = manifest->text();
     if (text.size() > manifest_limits().bytes_max)
       return failed(
           Status(Code::kInvalidArgument, fmt::format("the manifest has {} bytes, at most {} can be read again",
@@ -218,7 +218,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     return failed(Status(Code::kOutcomeUnknown,
                          fmt::format("publication {} may have been written: {}", record.sequence, written.message())));
   state.crash_point("commit-published");
-  if (record.snapshot) state.snapshots[*record.snapshot] = record.sequence;
+  if (record.content) state.contents[*record.content] = record.sequence;
   uint64_t& tenant_bytes = state.published_bytes[record.tenant];
   tenant_bytes = saturating_add(tenant_bytes, record.bytes);
   const TxnState committed = state.ledger.committed(txn, record.sequence, record.created);
@@ -285,13 +285,13 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
   LeaseRecord lease;
   std::set<uint64_t> sequences;
   const TimePoint now = state.now();
-  if (const SnapshotId* snapshot = std::get_if<SnapshotId>(&lookup.key)) {
-    TRY(const PublicationRecord* const record, state.find_live(*snapshot, now));
+  if (const ContentId* content = std::get_if<ContentId>(&lookup.key)) {
+    TRY(const PublicationRecord* const record, state.find_live(*content, now));
     TRY(found.manifest, state.manifest_of(record->sequence));
     const std::string key = numbered_key(kObjectsPrefix, record->sequence);
     TRY(const std::string text, state.required_record(key));
     TRY(const ObjectsRecord objects, decode<ObjectsRecord>(key, text));
-    const std::vector<StoredObject>& stored = (*found.manifest)->objects;
+    const std::vector<StoredObject>& stored = found.manifest->objects;
     if (objects.numbers.size() != stored.size())
       return Status(Code::kDataLoss, fmt::format("publication {} has {} objects and {} numbers of objects",
                                                  record->sequence, stored.size(), objects.numbers.size()));
@@ -322,15 +322,15 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
   return found;
 }
 
-Result<PublicationRecord*> StoreCore::State::find(const SnapshotId& snapshot) {
-  const auto found = snapshots.find(snapshot);
-  if (found == snapshots.end()) return no_snapshot(snapshot);
+Result<PublicationRecord*> StoreCore::State::find(const ContentId& content) {
+  const auto found = contents.find(content);
+  if (found == contents.end()) return no_snapshot(content);
   return &publications.at(found->second);
 }
 
-Result<const PublicationRecord*> StoreCore::State::find_live(const SnapshotId& snapshot, TimePoint time) {
-  TRY(const PublicationRecord* const record, find(snapshot));
-  if (!is_live(*record, time)) return no_snapshot(snapshot);
+Result<const PublicationRecord*> StoreCore::State::find_live(const ContentId& content, TimePoint time) {
+  TRY(const PublicationRecord* const record, find(content));
+  if (!is_live(*record, time)) return no_snapshot(content);
   return record;
 }
 
@@ -340,19 +340,19 @@ Result<std::string> StoreCore::State::required_record(const std::string& key) co
   return *std::move(text);
 }
 
-Result<std::shared_ptr<const Valid<StoreManifest>>> StoreCore::State::manifest_of(uint64_t sequence) {
+Result<AnyManifest> StoreCore::State::manifest_of(uint64_t sequence) {
   if (const auto* cached = manifests.find(sequence)) return *cached;
   TRY(const std::string text, required_record(numbered_key(kManifestPrefix, sequence)));
   Diagnostics diagnostics(fmt::format("the manifest of publication {}", sequence));
-  std::optional<Valid<StoreManifest>> read = read_document<StoreManifest>(text, manifest_limits(), diagnostics);
-  if (!read) return Status(Code::kDataLoss, diagnostics.to_status().message());
-  return manifests.put(sequence, std::make_shared<const Valid<StoreManifest>>(std::move(*read)));
+  AnyManifest manifest = read_manifest(text, manifest_limits(), diagnostics);
+  if (manifest == nullptr) return Status(Code::kDataLoss, diagnostics.to_status().message());
+  return manifests.put(sequence, std::move(manifest));
 }
 
-Result<std::shared_ptr<const Valid<StoreManifest>>> StoreCore::manifest(const SnapshotId& snapshot) const {
+Result<AnyManifest> StoreCore::manifest(const ContentId& content) const {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
-  TRY(const PublicationRecord* const record, state.find_live(snapshot, state.now()));
+  TRY(const PublicationRecord* const record, state.find_live(content, state.now()));
   return state.manifest_of(record->sequence);
 }
 
@@ -396,7 +396,7 @@ Status StoreCore::State::mark_removed(PublicationRecord& publication) {
     }
   }
   TRY_STATUS(write(std::move(changes), true));
-  if (removed.snapshot) snapshots.erase(*removed.snapshot);
+  if (removed.content) contents.erase(*removed.content);
   publication.removed = true;
   return Status();
 }
@@ -422,18 +422,18 @@ Status StoreCore::State::drop(uint64_t sequence, std::unique_lock<std::mutex>& l
   return Status();
 }
 
-Status StoreCore::remove(const SnapshotId& snapshot) {
+Status StoreCore::remove(const ContentId& content) {
   State& state = *state_;
   uint64_t sequence = 0;
   {
     const std::lock_guard lock(state.mutex);
     // An upload that is under way must not bring it back.
     bool aborted = false;
-    for (const TxnId& txn : state.ledger.uploads_of(snapshot)) {
+    for (const TxnId& txn : state.ledger.uploads_of(content)) {
       TRY(const TxnState ended, state.abort(txn, "its snapshot was removed"));
       aborted |= ended.phase == TxnPhase::kAborted;
     }
-    const Result<PublicationRecord*> found = state.find(snapshot);
+    const Result<PublicationRecord*> found = state.find(content);
     if (!found.ok()) return aborted ? Status() : found.status();
     sequence = found.value()->sequence;
   }

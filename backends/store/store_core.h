@@ -22,7 +22,6 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "executor/upload_ledger.h"
-#include "planner/kv/layout_catalog.h"
 
 namespace crossdock {
 
@@ -43,7 +42,7 @@ extern const std::vector<std::string_view> kCrashPoints;
 
 struct PublicationInfo {
   uint64_t sequence = 0;
-  std::optional<SnapshotId> snapshot;  // empty: pages
+  std::optional<ContentId> content;  // empty: pages
   std::string tenant;
   uint64_t object_count = 0;
   uint64_t bytes = 0;  // of its objects
@@ -112,10 +111,10 @@ class StoreCore : public BlockingStore {
   Status release(LeaseId lease) override;
 
   Result<std::vector<PublicationInfo>> list() const;
-  Result<std::shared_ptr<const Valid<StoreManifest>>> manifest(const SnapshotId& snapshot) const;
+  Result<AnyManifest> manifest(const ContentId& content) const;
   // Not found any more from now on, whoever holds a lease can finish; uploads of it under way are aborted. kConflict,
   // naming the holders, when it is pinned; kNotFound.
-  Status remove(const SnapshotId& snapshot);
+  Status remove(const ContentId& content);
   Status remove_publication(uint64_t sequence);
   // A pin keeps a publication from being removed, expired or evicted until it is taken away.
   Status pin(uint64_t sequence, const std::string& holder);
@@ -125,11 +124,11 @@ class StoreCore : public BlockingStore {
   // Reads every chunk. `progress` gets the bytes read so far and in all; it stops early when that returns false.
   Result<VerifyReport> verify(const std::function<bool(uint64_t, uint64_t)>& progress) const;
 
-  // The layouts of a domain; without any when none was registered.
-  Result<LayoutCatalog> catalog(const PageDomain& domain) const;
-  // Compare and swap: kConflict when the catalog's revision is not `expected_revision` any more.
-  Result<LayoutCatalog> register_layout(const PageDomain& domain, const Valid<StoreLayout>& layout,
-                                        uint64_t expected_revision);
+  // Documents beside the data, in lists that the caller names; an unknown list is empty.
+  Result<std::vector<std::string>> documents(const Sha256Digest& list) const;
+  // Compare and swap, durable: kConflict when the list has not `expected_count` documents any more.
+  Status replace_documents(const Sha256Digest& list, const std::vector<std::string>& replacement,
+                           uint64_t expected_count);
 
  private:
   struct State;

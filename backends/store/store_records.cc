@@ -9,11 +9,11 @@
 namespace crossdock {
 namespace {
 
-void put(ByteWriter& out, const std::optional<SnapshotId>& snapshot) { out.text(snapshot ? snapshot->hex() : ""); }
+void put(ByteWriter& out, const std::optional<ContentId>& content) { out.text(content ? content->hex() : ""); }
 
-void get(ByteReader& in, std::optional<SnapshotId>& snapshot) {
+void get(ByteReader& in, std::optional<ContentId>& content) {
   const std::string_view hex = in.text();
-  if (!hex.empty()) snapshot = Sha256Digest::from_hex(hex);
+  if (!hex.empty()) content = Sha256Digest::from_hex(hex);
 }
 
 void put(ByteWriter& out, const std::optional<uint64_t>& number) { out.u8(number ? 1 : 0).u64(number.value_or(0)); }
@@ -55,7 +55,7 @@ void read(ByteReader& in, TxnRecord& record) {
   record.state.reason = in.text();
   get(in, record.state.sequence);
   record.target.tenant = in.text();
-  get(in, record.target.snapshot);
+  get(in, record.target.content);
   record.target.lease = Duration::from_ns(in.i64());
   record.time = time_of(in);
 }
@@ -63,7 +63,7 @@ void read(ByteReader& in, TxnRecord& record) {
 void read(ByteReader& in, PublicationRecord& record) {
   record.sequence = in.u64();
   record.txn = TxnId(std::string(in.text()));
-  get(in, record.snapshot);
+  get(in, record.content);
   record.tenant = in.text();
   record.object_count = in.u64();
   record.bytes = in.u64();
@@ -112,7 +112,7 @@ std::string encode(const TxnRecord& record) {
   out.text(record.state.txn.text()).u8(static_cast<uint8_t>(record.state.phase)).text(record.state.reason);
   put(out, record.state.sequence);
   out.text(record.target.tenant);
-  put(out, record.target.snapshot);
+  put(out, record.target.content);
   out.i64(record.target.lease.ns()).i64(record.time.ns());
   return std::move(out).take();
 }
@@ -120,7 +120,7 @@ std::string encode(const TxnRecord& record) {
 std::string encode(const PublicationRecord& record) {
   ByteWriter out;
   out.u64(record.sequence).text(record.txn.text());
-  put(out, record.snapshot);
+  put(out, record.content);
   out.text(record.tenant).u64(record.object_count).u64(record.bytes).i64(record.created.ns());
   put(out, record.expires ? std::optional(static_cast<uint64_t>(record.expires->ns())) : std::nullopt);
   out.u8(record.removed ? 1 : 0).u64(record.pins.size());

@@ -42,7 +42,7 @@ struct TxnRecord {
 struct PublicationRecord {
   uint64_t sequence = 0;
   TxnId txn;
-  std::optional<SnapshotId> snapshot;
+  std::optional<ContentId> content;
   std::string tenant;
   uint64_t object_count = 0;
   uint64_t bytes = 0;

@@ -92,12 +92,12 @@ struct StoreCore::State {
   // With the mutex held:
   Result<TxnState> abort(const TxnId& txn, const std::string& reason);
   Status mark_removed(PublicationRecord& publication);
-  Result<PublicationRecord*> find(const SnapshotId& snapshot);
+  Result<PublicationRecord*> find(const ContentId& content);
   // One that look-ups find.
-  Result<const PublicationRecord*> find_live(const SnapshotId& snapshot, TimePoint time);
+  Result<const PublicationRecord*> find_live(const ContentId& content, TimePoint time);
   // A record that has to be there: kDataLoss when it is not.
   Result<std::string> required_record(const std::string& key) const;
-  Result<std::shared_ptr<const Valid<StoreManifest>>> manifest_of(uint64_t sequence);
+  Result<AnyManifest> manifest_of(uint64_t sequence);
   bool is_leased(uint64_t sequence) const;
   // Whether look-ups find it.
   static bool is_live(const PublicationRecord& record, TimePoint time) {
@@ -137,7 +137,7 @@ struct StoreCore::State {
   UploadLedger ledger;
   std::map<TxnId, UploadData> uploads;
   std::map<uint64_t, PublicationRecord> publications;
-  std::map<SnapshotId, uint64_t> snapshots;  // those that are found
+  std::map<ContentId, uint64_t> contents;  // those that are found
   std::map<std::string, uint64_t> published_bytes;
   std::map<LeaseId, LeaseRecord> leases;
   std::map<uint64_t, uint64_t> lease_counts;  // by publication
@@ -146,7 +146,7 @@ struct StoreCore::State {
   uint64_t last_lease = 0;
   uint64_t assembly_bytes = 0;
   std::set<uint64_t> dropping;  // publications whose data is being removed
-  LruMap<uint64_t, std::shared_ptr<const Valid<StoreManifest>>> manifests{32};
+  LruMap<uint64_t, AnyManifest> manifests{32};
 };
 
 }  // namespace crossdock

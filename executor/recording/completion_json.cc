@@ -92,8 +92,9 @@ Found decode_found(ObjectReader& in, KnownDocuments& documents) {
   Found found;
   found.lease = LeaseId(in.number("lease"));
   found.lease_end = TimePoint::from_ns(ns_field(in, "lease_end_ns"));
-  in.optional("manifest",
-              [&](const JsonCursor& digest) { found.manifest = documents.find<StoreManifest>(digest.digest()); });
+  in.optional("manifest", [&](const JsonCursor& digest) {
+    if (const auto manifest = documents.find<StoreManifest>(digest.digest())) found.manifest = AnyManifest(manifest);
+  });
   in.required("objects", [&](const JsonCursor& list) { found.objects = decode_list(list, decode_found_object); });
   in.required("pages", [&](const JsonCursor& list) { found.pages = decode_list(list, decode_page_object_key); });
   return found;
@@ -131,7 +132,7 @@ void encode_result(JsonWriter& out, const decltype(Completion::result)& result, 
                    out.key("message");
                    encode_message(out, message, namer);
                  },
-                 [&](const BindingPointer& binding) {
+                 [&](const AnyBinding& binding) {
                    if (binding != nullptr) out.key("binding").string(namer.name(binding).hex());
                    out.key("kind").string("binding");
                  },
@@ -153,7 +154,7 @@ decltype(Completion::result) decode_result(const JsonCursor& cursor, KnownDocume
   if (kind == "message")
     in.required("message", [&](const JsonCursor& message) { result = decode_message(message, documents); });
   if (kind == "binding") {
-    BindingPointer binding;
+    AnyBinding binding;
     in.optional("binding",
                 [&](const JsonCursor& digest) { binding = documents.find<RuntimeBinding>(digest.digest()); });
     result = std::move(binding);

@@ -61,7 +61,7 @@ std::vector<PeerAddress> addresses_field(ObjectReader& in, std::string_view name
   return addresses;
 }
 
-void encode_context(JsonWriter& out, const JobContext& context, DocumentNamer& namer) {
+void encode_context(JsonWriter& out, const KvTransfer& context, DocumentNamer& namer) {
   out.begin_object();
   out.key("documents");
   encode_transfer_documents(out, context.documents, namer);
@@ -72,8 +72,8 @@ void encode_context(JsonWriter& out, const JobContext& context, DocumentNamer& n
   out.end_object();
 }
 
-JobContext context_field(ObjectReader& in, KnownDocuments& documents) {
-  JobContext context;
+KvTransfer context_field(ObjectReader& in, KnownDocuments& documents) {
+  KvTransfer context;
   in.required("job", [&](const JsonCursor& cursor) {
     ObjectReader fields(cursor);
     context.documents = transfer_documents_field(fields, "documents", documents);
@@ -129,11 +129,12 @@ ParticipantRecord decode_participant(ObjectReader& in, Role role, KnownDocuments
   return record;
 }
 
-void encode_options(JsonWriter& out, const CoordinatorOptions& options, DocumentNamer& namer) {
+void encode_options(JsonWriter& out, const CoordinatorRecord& record, DocumentNamer& namer) {
+  const CoordinatorOptions& options = record.options;
   out.key("checksum").boolean(options.checksum);
   encode_duration(out, "done_wait_ns", options.done_wait);
   out.key("job");
-  encode_context(out, JobContext{options.documents, options.plan, options.lower}, namer);
+  encode_context(out, record.transfer, namer);
   encode_field(out, "operation", options.operation.text());
   encode_duration(out, "report_wait_ns", options.report_wait);
   out.key("resend");
@@ -146,14 +147,12 @@ void encode_options(JsonWriter& out, const CoordinatorOptions& options, Document
   encode_duration(out, "timeout_ns", options.timeout);
 }
 
-CoordinatorOptions decode_coordinator(ObjectReader& in, KnownDocuments& documents) {
-  CoordinatorOptions options;
+CoordinatorRecord decode_coordinator(ObjectReader& in, KnownDocuments& documents) {
+  CoordinatorRecord record;
+  CoordinatorOptions& options = record.options;
   options.checksum = bool_field(in, "checksum");
   options.done_wait = duration_field(in, "done_wait_ns");
-  JobContext context = context_field(in, documents);
-  options.documents = std::move(context.documents);
-  options.plan = std::move(context.plan);
-  options.lower = context.lower;
+  record.transfer = context_field(in, documents);
   options.operation = OperationId(text_field(in, "operation"));
   options.report_wait = duration_field(in, "report_wait_ns");
   options.resend = retry_field(in, "resend");
@@ -161,43 +160,47 @@ CoordinatorOptions decode_coordinator(ObjectReader& in, KnownDocuments& document
   options.sources = addresses_field(in, "sources");
   options.targets = addresses_field(in, "targets");
   options.timeout = duration_field(in, "timeout_ns");
-  return options;
+  return record;
 }
 
-void encode_upload_what(JsonWriter& out, const UploadOptions& options, DocumentNamer& namer) {
+void encode_upload_what(JsonWriter& out, const UploadRecord& record, DocumentNamer& namer) {
+  const UploadOptions& options = record.options;
+  const KvUpload& upload = record.upload;
   out.begin_object();
-  out.key("layout").string(namer.name(options.documents.layout).hex());
-  if (options.page_keys) {
+  out.key("layout").string(namer.name(upload.documents.layout).hex());
+  if (upload.page_keys) {
     out.key("page_keys");
-    encode_page_keys(out, *options.page_keys);
+    encode_page_keys(out, *upload.page_keys);
   }
-  out.key("snapshot").string(namer.name(options.documents.snapshot).hex());
-  out.key("source").string(namer.name(options.documents.source).hex());
+  out.key("snapshot").string(namer.name(upload.documents.snapshot).hex());
+  out.key("source").string(namer.name(upload.documents.source).hex());
   if (options.ttl) encode_duration(out, "ttl_ns", *options.ttl);
   out.end_object();
 }
 
-void upload_what_field(ObjectReader& in, UploadOptions& options, KnownDocuments& documents) {
+void upload_what_field(ObjectReader& in, UploadRecord& record, KnownDocuments& documents) {
+  KvUpload& upload = record.upload;
   in.required("what", [&](const JsonCursor& cursor) {
     ObjectReader fields(cursor);
-    options.documents.layout = documents.find<StoreLayout>(fields.digest("layout"));
-    fields.optional("page_keys", [&](const JsonCursor& list) { options.page_keys = decode_page_keys(list); });
-    options.documents.snapshot = documents.find<SnapshotDescriptor>(fields.digest("snapshot"));
-    options.documents.source = documents.find<PlacementManifest>(fields.digest("source"));
-    fields.optional("ttl_ns", [&](const JsonCursor& ttl) { options.ttl = Duration::from_ns(decode_ns(ttl)); });
+    upload.documents.layout = documents.find<StoreLayout>(fields.digest("layout"));
+    fields.optional("page_keys", [&](const JsonCursor& list) { upload.page_keys = decode_page_keys(list); });
+    upload.documents.snapshot = documents.find<SnapshotDescriptor>(fields.digest("snapshot"));
+    upload.documents.source = documents.find<PlacementManifest>(fields.digest("source"));
+    fields.optional("ttl_ns", [&](const JsonCursor& ttl) { record.options.ttl = Duration::from_ns(decode_ns(ttl)); });
     fields.finish();
   });
 }
 
-void encode_options(JsonWriter& out, const UploadOptions& options, DocumentNamer& namer) {
+void encode_options(JsonWriter& out, const UploadRecord& record, DocumentNamer& namer) {
+  const UploadOptions& options = record.options;
   encode_duration(out, "drain_ns", options.drain);
   encode_duration(out, "lease_ns", options.lease);
   out.key("lower");
-  encode_lower(out, options.lower);
+  encode_lower(out, record.upload.lower);
   out.key("participants");
   encode_participants(out, options.participants);
   out.key("plan");
-  encode_plan_options(out, options.plan);
+  encode_plan_options(out, record.upload.plan);
   out.key("put_round_count_max").number(options.put_round_count_max);
   out.key("retry");
   encode_retry(out, options.retry);
@@ -206,44 +209,47 @@ void encode_options(JsonWriter& out, const UploadOptions& options, DocumentNamer
   encode_duration(out, "timeout_ns", options.timeout);
   encode_field(out, "txn", options.txn.text());
   out.key("what");
-  encode_upload_what(out, options, namer);
+  encode_upload_what(out, record, namer);
   out.key("window");
   encode_window(out, options.window);
 }
 
-UploadOptions decode_upload(ObjectReader& in, KnownDocuments& documents) {
-  UploadOptions options;
+UploadRecord decode_upload(ObjectReader& in, KnownDocuments& documents) {
+  UploadRecord record;
+  UploadOptions& options = record.options;
   options.drain = duration_field(in, "drain_ns");
   options.lease = duration_field(in, "lease_ns");
-  options.lower = lower_field(in, "lower");
+  record.upload.lower = lower_field(in, "lower");
   options.participants = participants_field(in);
-  options.plan = plan_options_field(in, "plan");
+  record.upload.plan = plan_options_field(in, "plan");
   options.put_round_count_max = uint32_field(in, "put_round_count_max");
   options.retry = retry_field(in, "retry");
   options.seed = in.number("seed");
   options.tenant = text_field(in, "tenant");
   options.timeout = duration_field(in, "timeout_ns");
   options.txn = TxnId(text_field(in, "txn"));
-  upload_what_field(in, options, documents);
+  upload_what_field(in, record, documents);
   options.window = window_field(in, "window");
-  return options;
+  return record;
 }
 
-void encode_options(JsonWriter& out, const RestoreOptions& options, DocumentNamer& namer) {
+void encode_options(JsonWriter& out, const RestoreRecord& record, DocumentNamer& namer) {
+  const RestoreOptions& options = record.options;
+  const KvRestore& restore = record.restore;
   encode_duration(out, "drain_ns", options.drain);
-  out.key("get_bytes_max").number(options.limits.get_bytes_max);
+  out.key("get_bytes_max").number(restore.limits.get_bytes_max);
   out.key("lease").begin_object();
   encode_duration(out, "duration_ns", options.lease.duration);
   encode_field(out, "holder", options.lease.holder);
   out.end_object();
   out.key("lower");
-  encode_lower(out, options.lower);
+  encode_lower(out, restore.lower);
   encode_field(out, "operation", options.operation.text());
   out.key("participants");
   encode_participants(out, options.participants);
   out.key("plan");
-  encode_plan_options(out, options.plan);
-  const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&options.what);
+  encode_plan_options(out, restore.plan);
+  const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&restore.what);
   if (prefix != nullptr) {
     out.key("prefix");
     encode_prefix(out, **prefix, namer);
@@ -251,55 +257,75 @@ void encode_options(JsonWriter& out, const RestoreOptions& options, DocumentName
   out.key("retry");
   encode_retry(out, options.retry);
   out.key("seed").number(options.seed);
-  if (prefix == nullptr) out.key("snapshot").string(std::get<SnapshotId>(options.what).hex());
-  out.key("target").string(namer.name(options.target).hex());
+  if (prefix == nullptr) out.key("snapshot").string(std::get<SnapshotId>(restore.what).hex());
+  out.key("target").string(namer.name(restore.target).hex());
   encode_duration(out, "timeout_ns", options.timeout);
   out.key("window");
   encode_window(out, options.window);
 }
 
-RestoreOptions decode_restore(const JsonCursor& cursor, ObjectReader& in, KnownDocuments& documents) {
-  RestoreOptions options;
+RestoreRecord decode_restore(const JsonCursor& cursor, ObjectReader& in, KnownDocuments& documents) {
+  RestoreRecord record;
+  RestoreOptions& options = record.options;
+  KvRestore& restore = record.restore;
   options.drain = duration_field(in, "drain_ns");
-  options.limits.get_bytes_max = in.number("get_bytes_max");
+  restore.limits.get_bytes_max = in.number("get_bytes_max");
   in.required("lease", [&](const JsonCursor& lease) {
     ObjectReader fields(lease);
     options.lease.duration = duration_field(fields, "duration_ns");
     options.lease.holder = text_field(fields, "holder");
     fields.finish();
   });
-  options.lower = lower_field(in, "lower");
+  restore.lower = lower_field(in, "lower");
   options.operation = OperationId(text_field(in, "operation"));
   options.participants = participants_field(in);
-  options.plan = plan_options_field(in, "plan");
+  restore.plan = plan_options_field(in, "plan");
   int what_count = 0;
   in.optional("prefix", [&](const JsonCursor& prefix) {
-    options.what = decode_prefix(prefix, documents);
+    restore.what = decode_prefix(prefix, documents);
     ++what_count;
   });
   options.retry = retry_field(in, "retry");
   options.seed = in.number("seed");
   in.optional("snapshot", [&](const JsonCursor& snapshot) {
-    options.what = snapshot.digest();
+    restore.what = snapshot.digest();
     ++what_count;
   });
   if (what_count != 1) cursor.refuse(Rule::kFieldMissing, "one of 'prefix' and 'snapshot' says what is restored");
-  options.target = documents.find<PlacementManifest>(in.digest("target"));
+  restore.target = documents.find<PlacementManifest>(in.digest("target"));
   options.timeout = duration_field(in, "timeout_ns");
   options.window = window_field(in, "window");
-  return options;
+  return record;
 }
 
 }  // namespace
+
+std::optional<CoordinatorRecord> record_of(const CoordinatorOptions& options) {
+  const auto* planner = dynamic_cast<const KvTransferPlanner*>(options.planner.get());
+  if (planner == nullptr) return std::nullopt;
+  return CoordinatorRecord{options, planner->transfer()};
+}
+
+std::optional<UploadRecord> record_of(const UploadOptions& options) {
+  const auto* planner = dynamic_cast<const KvUploadPlanner*>(options.planner.get());
+  if (planner == nullptr) return std::nullopt;
+  return UploadRecord{options, planner->upload()};
+}
+
+std::optional<RestoreRecord> record_of(const RestoreOptions& options) {
+  const auto* planner = dynamic_cast<const KvRestorePlanner*>(options.planner.get());
+  if (planner == nullptr) return std::nullopt;
+  return RestoreRecord{options, planner->restore()};
+}
 
 std::string_view protocol_name(const RecordedOptions& options) {
   return std::visit(Overloaded{
                         [](const ParticipantRecord& record) -> std::string_view {
                           return record.role == Role::kSource ? "writer" : "target";
                         },
-                        [](const CoordinatorOptions&) -> std::string_view { return "coordinator"; },
-                        [](const UploadOptions&) -> std::string_view { return "upload"; },
-                        [](const RestoreOptions&) -> std::string_view { return "restore"; },
+                        [](const CoordinatorRecord&) -> std::string_view { return "coordinator"; },
+                        [](const UploadRecord&) -> std::string_view { return "upload"; },
+                        [](const RestoreRecord&) -> std::string_view { return "restore"; },
                     },
                     options);
 }
@@ -349,19 +375,28 @@ bool request_abort(Protocol& protocol, const std::string& reason) {
 }
 
 std::unique_ptr<Protocol> make_protocol(const RecordedOptions& options) {
-  return std::visit(
-      Overloaded{
-          [](const ParticipantRecord& record) -> std::unique_ptr<Protocol> {
-            if (record.role == Role::kSource) return std::make_unique<Writer>(record.options);
-            return std::make_unique<Target>(record.options);
-          },
-          [](const CoordinatorOptions& each) -> std::unique_ptr<Protocol> {
-            return std::make_unique<Coordinator>(each);
-          },
-          [](const UploadOptions& each) -> std::unique_ptr<Protocol> { return std::make_unique<Upload>(each); },
-          [](const RestoreOptions& each) -> std::unique_ptr<Protocol> { return std::make_unique<Restore>(each); },
-      },
-      options);
+  return std::visit(Overloaded{
+                        [](const ParticipantRecord& record) -> std::unique_ptr<Protocol> {
+                          if (record.role == Role::kSource) return std::make_unique<Writer>(record.options);
+                          return std::make_unique<Target>(record.options);
+                        },
+                        [](const CoordinatorRecord& record) -> std::unique_ptr<Protocol> {
+                          CoordinatorOptions own = record.options;
+                          own.planner = std::make_shared<const KvTransferPlanner>(record.transfer);
+                          return std::make_unique<Coordinator>(std::move(own));
+                        },
+                        [](const UploadRecord& record) -> std::unique_ptr<Protocol> {
+                          UploadOptions own = record.options;
+                          own.planner = std::make_shared<const KvUploadPlanner>(record.upload);
+                          return std::make_unique<Upload>(std::move(own));
+                        },
+                        [](const RestoreRecord& record) -> std::unique_ptr<Protocol> {
+                          RestoreOptions own = record.options;
+                          own.planner = std::make_shared<const KvRestorePlanner>(record.restore);
+                          return std::make_unique<Restore>(std::move(own));
+                        },
+                    },
+                    options);
 }
 
 }  // namespace crossdock

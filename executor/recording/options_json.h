@@ -8,6 +8,8 @@
 #include <variant>
 
 #include "executor/coordinator.h"
+#include "executor/kv/kv_store.h"
+#include "executor/kv/kv_transfer.h"
 #include "executor/participant.h"
 #include "executor/recording/recorded_documents.h"
 #include "executor/restore.h"
@@ -22,10 +24,29 @@ inline constexpr std::string_view kRecordingSchema = "crossdock.recording";
 struct ParticipantRecord {
   Role role = Role::kSource;
   ParticipantOptions options;
-  JobContext context;
+  KvTransfer context;
 };
 
-using RecordedOptions = std::variant<ParticipantRecord, CoordinatorOptions, UploadOptions, RestoreOptions>;
+// The others, and what their planner was made of. The options' own planner is made again from it.
+struct CoordinatorRecord {
+  CoordinatorOptions options;
+  KvTransfer transfer;
+};
+struct UploadRecord {
+  UploadOptions options;
+  KvUpload upload;
+};
+struct RestoreRecord {
+  RestoreOptions options;
+  KvRestore restore;
+};
+
+using RecordedOptions = std::variant<ParticipantRecord, CoordinatorRecord, UploadRecord, RestoreRecord>;
+
+// Empty when the planner is of another resource than KV cache: no recording can hold it yet.
+std::optional<CoordinatorRecord> record_of(const CoordinatorOptions& options);
+std::optional<UploadRecord> record_of(const UploadOptions& options);
+std::optional<RestoreRecord> record_of(const RestoreOptions& options);
 
 // "writer", "target", "coordinator", "upload" or "restore".
 std::string_view protocol_name(const RecordedOptions& options);

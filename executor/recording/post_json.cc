@@ -48,7 +48,7 @@ void encode_name(JsonWriter& out, std::string_view key, std::string_view text) {
 void encode_begin(JsonWriter& out, const BeginPost& begin) {
   out.key("lease_ns");
   encode_ns(out, begin.target.lease.ns());
-  if (begin.target.snapshot) out.key("snapshot").string(begin.target.snapshot->hex());
+  if (begin.target.content) out.key("snapshot").string(begin.target.content->hex());
   encode_name(out, "tenant", begin.target.tenant);
   encode_name(out, "txn", begin.txn.text());
 }
@@ -74,7 +74,7 @@ void encode_page_entry(JsonWriter& out, const PageEntry& entry) {
 
 void encode_commit(JsonWriter& out, const CommitPost& commit, DocumentNamer& namer) {
   const auto& content = commit.publication.content;
-  if (const auto* manifest = std::get_if<std::shared_ptr<const Valid<StoreManifest>>>(&content)) {
+  if (const auto* manifest = std::get_if<AnyManifest>(&content)) {
     out.key("manifest").string(namer.name(*manifest).hex());
   } else {
     out.key("pages");

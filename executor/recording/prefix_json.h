@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "executor/kv/kv_store.h"
 #include "executor/recording/recorded_documents.h"
-#include "executor/restore.h"
 #include "model/wire/decode.h"
 #include "model/wire/json_writer.h"
 

@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, 7> kDocumentKinds = {
     "crossdock.binding",      "crossdock.cache_schema",   "crossdock.placement", "crossdock.snapshot",
     "crossdock.store_layout", "crossdock.store_manifest", "crossdock.topology"};
 
-void encode_bindings(JsonWriter& out, const std::vector<BindingPointer>& bindings, DocumentNamer& namer) {
+void encode_bindings(JsonWriter& out, const std::vector<AnyBinding>& bindings, DocumentNamer& namer) {
   encode_list(out, bindings,
-              [&](JsonWriter& list, const BindingPointer& binding) { list.string(namer.name(binding).hex()); });
+              [&](JsonWriter& list, const AnyBinding& binding) { list.string(namer.name(binding).hex()); });
 }
 
 void encode_peers(JsonWriter& out, const std::map<ParticipantId, PeerId>& peers) {
@@ -54,7 +54,7 @@ std::string job_text(const TransferJob& job, DocumentNamer& namer) {
   JsonWriter out;
   out.begin_object();
   out.key("checksum").boolean(job.checksum);
-  out.key("plan").string(digest(*job.plan).hex());
+  out.key("plan").string(digest(*kv_plan(job.plan)).hex());
   encode_schema(out, kTransferJobKind, true);
   out.key("source_bindings");
   encode_bindings(out, job.source_bindings, namer);
@@ -70,10 +70,10 @@ std::string job_text(const TransferJob& job, DocumentNamer& namer) {
 }
 
 // The first binding whose participant nobody can reach.
-const RuntimeBinding* without_peer(const std::vector<BindingPointer>& bindings,
-                                   const std::map<ParticipantId, PeerId>& peers) {
-  for (const BindingPointer& binding : bindings)
-    if (!peers.contains((*binding)->participant)) return &**binding;
+const InstanceBinding* without_peer(const std::vector<AnyBinding>& bindings,
+                                    const std::map<ParticipantId, PeerId>& peers) {
+  for (const AnyBinding& binding : bindings)
+    if (!peers.contains(binding->participant)) return &*binding;
   return nullptr;
 }
 
@@ -146,8 +146,8 @@ bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
   return line.diagnostics.total() == diagnostics_before;
 }
 
-std::vector<BindingPointer> KnownDocuments::bindings_field(ObjectReader& in, std::string_view name) {
-  std::vector<BindingPointer> bindings;
+std::vector<AnyBinding> KnownDocuments::bindings_field(ObjectReader& in, std::string_view name) {
+  std::vector<AnyBinding> bindings;
   in.required(name, [&](const JsonCursor& list) {
     list.for_each([&](const JsonCursor& item) { bindings.push_back(find<RuntimeBinding>(item.digest())); });
   });
@@ -198,20 +198,20 @@ std::shared_ptr<const TransferJob> KnownDocuments::make(const JobText& text, std
     why = "a protocol of this kind has no jobs";
     return nullptr;
   }
-  const RuntimeBinding* alone = without_peer(text.source_bindings, text.source_peers);
+  const InstanceBinding* alone = without_peer(text.source_bindings, text.source_peers);
   if (alone == nullptr) alone = without_peer(text.target_bindings, text.target_peers);
   if (alone != nullptr) {
     why = fmt::format("participant '{}' has no peer", alone->participant.text());
     return nullptr;
   }
-  Diagnostics diagnostics("job");
-  const auto job = make_job(context_->documents, text.source_bindings, text.target_bindings, context_->plan,
-                            context_->lower, diagnostics);
-  if (job == nullptr) {
-    why = diagnostics.to_status().message();
+  const Result<std::shared_ptr<TransferJob>> made =
+      KvTransferPlanner(*context_).make_job("job", text.source_bindings, text.target_bindings);
+  if (!made.ok()) {
+    why = made.status().message();
     return nullptr;
   }
-  if (const Sha256Digest plan = digest(*job->plan); plan != text.plan) {
+  const std::shared_ptr<TransferJob>& job = made.value();
+  if (const Sha256Digest plan = digest(*kv_plan(job->plan)); plan != text.plan) {
     why = fmt::format("its plan was {}, and the recorded documents make {}", text.plan.hex(), plan.hex());
     return nullptr;
   }

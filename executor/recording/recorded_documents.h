@@ -1,5 +1,5 @@
 // The documents of a recording: each stands in a line of its own, once, and everything else names it by its digest. A
-// transfer job is such a document too; it names its bindings, and make_job() makes it again.
+// transfer job is such a document too; it names its bindings, and the planner makes it again.
 #pragma once
 
 #include <map>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "executor/kv/kv_transfer.h"
 #include "executor/ports.h"
 #include "executor/transfer_job.h"
 #include "model/wire/decode.h"
@@ -35,6 +36,9 @@ class DocumentNamer {
   Sha256Digest name(const Valid<Document>& document) {
     return add_line(AnyDocument(document));
   }
+  // Of KV cache, as are all that a recording has; not null.
+  Sha256Digest name(const AnyBinding& binding) { return name(binding.as<RuntimeBinding>()); }
+  Sha256Digest name(const AnyManifest& manifest) { return name(manifest.as<StoreManifest>()); }
   Sha256Digest name(const std::shared_ptr<const TransferJob>& job);
 
   // The lines that were made since the last call.
@@ -58,13 +62,6 @@ class DocumentNamer {
   std::vector<std::string> lines_;
 };
 
-// What jobs of a recording are made from, besides their bindings.
-struct JobContext {
-  TransferDocuments documents;
-  PlanOptions plan;
-  LowerLimits lower;
-};
-
 // The documents that a reader has come across, by digest.
 class KnownDocuments {
  public:
@@ -77,7 +74,7 @@ class KnownDocuments {
   std::shared_ptr<const Valid<Document>> find(const Sha256Digest& digest);
   // Makes the job when it is asked for first.
   std::shared_ptr<const TransferJob> find_job(const Sha256Digest& digest);
-  void set_job_context(JobContext context) { context_ = std::move(context); }
+  void set_job_context(KvTransfer context) { context_ = std::move(context); }
 
   // The first thing that was not there; empty when everything was.
   const std::string& missing() const { return missing_; }
@@ -92,15 +89,15 @@ class KnownDocuments {
   struct JobText {
     bool checksum = false;
     Sha256Digest plan;
-    std::vector<BindingPointer> source_bindings;
-    std::vector<BindingPointer> target_bindings;
+    std::vector<AnyBinding> source_bindings;
+    std::vector<AnyBinding> target_bindings;
     std::map<ParticipantId, PeerId> source_peers;
     std::map<ParticipantId, PeerId> target_peers;
     std::shared_ptr<const TransferJob> made;
   };
 
   JobText decode_job(const JsonCursor& cursor);
-  std::vector<BindingPointer> bindings_field(ObjectReader& in, std::string_view name);
+  std::vector<AnyBinding> bindings_field(ObjectReader& in, std::string_view name);
   std::shared_ptr<const TransferJob> make(const JobText& text, std::string& why) const;
   void miss(std::string what) {
     if (missing_.empty()) missing_ = std::move(what);
@@ -108,7 +105,7 @@ class KnownDocuments {
 
   std::map<Sha256Digest, SharedDocument> documents_;
   std::map<Sha256Digest, JobText> jobs_;
-  std::optional<JobContext> context_;
+  std::optional<KvTransfer> context_;
   std::string missing_;
 };
 

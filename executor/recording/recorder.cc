@@ -6,15 +6,20 @@
 
 namespace crossdock {
 
-Recorder::Recorder(Sink sink, Role role, const ParticipantOptions& options, const TransferDocuments& documents,
-                   const PlanOptions& plan, const LowerLimits& lower)
+Recorder::Recorder(Sink sink, Role role, const ParticipantOptions& options, const KvTransfer& transfer)
     : sink_(std::move(sink)) {
-  begin(ParticipantRecord{role, options, JobContext{documents, plan, lower}});
+  begin(ParticipantRecord{role, options, transfer});
 }
 
-Recorder::Recorder(Sink sink, const CoordinatorOptions& options) : sink_(std::move(sink)) { begin(options); }
-Recorder::Recorder(Sink sink, const UploadOptions& options) : sink_(std::move(sink)) { begin(options); }
-Recorder::Recorder(Sink sink, const RestoreOptions& options) : sink_(std::move(sink)) { begin(options); }
+Recorder::Recorder(Sink sink, const CoordinatorOptions& options) : sink_(std::move(sink)) {
+  begin(record_of(options).value());
+}
+Recorder::Recorder(Sink sink, const UploadOptions& options) : sink_(std::move(sink)) {
+  begin(record_of(options).value());
+}
+Recorder::Recorder(Sink sink, const RestoreOptions& options) : sink_(std::move(sink)) {
+  begin(record_of(options).value());
+}
 
 // The header stands first, and then the documents that it names.
 void Recorder::begin(const RecordedOptions& options) {

@@ -33,8 +33,8 @@ class Recorder : public ProtocolObserver {
   using Sink = std::function<void(std::string_view line)>;
 
   // A writer or a target, with the documents that its jobs will be about, which are not null.
-  Recorder(Sink sink, Role role, const ParticipantOptions& options, const TransferDocuments& documents,
-           const PlanOptions& plan, const LowerLimits& lower);
+  Recorder(Sink sink, Role role, const ParticipantOptions& options, const KvTransfer& transfer);
+  // The planner of the options is one of KV cache.
   Recorder(Sink sink, const CoordinatorOptions& options);
   Recorder(Sink sink, const UploadOptions& options);
   Recorder(Sink sink, const RestoreOptions& options);

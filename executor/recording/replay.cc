@@ -117,8 +117,8 @@ Status Replay::make() {
     return Status(checked.code(), "line 1: " + checked.message());
   if (const auto* participant = std::get_if<ParticipantRecord>(&recorded))
     documents_.set_job_context(participant->context);
-  if (const auto* coordinator = std::get_if<CoordinatorOptions>(&recorded))
-    documents_.set_job_context(JobContext{coordinator->documents, coordinator->plan, coordinator->lower});
+  if (const auto* coordinator = std::get_if<CoordinatorRecord>(&recorded))
+    documents_.set_job_context(coordinator->transfer);
   protocol_ = make_protocol(recorded);
   return Status();
 }

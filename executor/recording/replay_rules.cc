@@ -58,7 +58,7 @@ Answer answer_of(const Post& post) {
                         [](const RecvPost&) -> Answer { return Message(); },
                         [](const RuntimePost& runtime) -> Answer {
                           if (runtime.call == RuntimeCall::kPin || runtime.call == RuntimeCall::kReserve)
-                            return BindingPointer();
+                            return AnyBinding();
                           return std::monostate();
                         },
                         [](const auto&) -> Answer { return std::monostate(); },
@@ -68,10 +68,10 @@ Answer answer_of(const Post& post) {
 
 // A snapshot comes with the objects of its manifest, in its order; pages as they were asked for.
 bool answers(const Found& found, const Lookup& lookup) {
-  if (std::holds_alternative<SnapshotId>(lookup.key)) {
+  if (std::holds_alternative<ContentId>(lookup.key)) {
     return found.manifest != nullptr && found.pages.empty() &&
-           std::equal(found.objects.begin(), found.objects.end(), (*found.manifest)->objects.begin(),
-                      (*found.manifest)->objects.end(),
+           std::equal(found.objects.begin(), found.objects.end(), found.manifest->objects.begin(),
+                      found.manifest->objects.end(),
                       [](const FoundObject& each, const StoredObject& object) { return each.object == object; });
   }
   if (found.manifest != nullptr || found.pages.size() != found.objects.size()) return false;
@@ -95,17 +95,17 @@ Status check_options(RecordedOptions& options, const ReplayLimits& limits) {
                           count = std::min(count, limits.split_step_count_max);
                           return Status();
                         },
-                        [&](CoordinatorOptions& coordinator) {
-                          lower_to(coordinator.lower, limits.lower);
+                        [&](CoordinatorRecord& record) {
+                          lower_to(record.transfer.lower, limits.lower);
                           return Status();
                         },
-                        [&](UploadOptions& upload) {
-                          lower_to(upload.lower, limits.lower);
+                        [&](UploadRecord& record) {
+                          lower_to(record.upload.lower, limits.lower);
                           return Status();
                         },
-                        [&](RestoreOptions& restore) {
-                          lower_to(restore.lower, limits.lower);
-                          const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&restore.what);
+                        [&](RestoreRecord& record) {
+                          lower_to(record.restore.lower, limits.lower);
+                          const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&record.restore.what);
                           return prefix == nullptr ? Status() : check_prefix(**prefix, limits);
                         },
                     },
@@ -139,7 +139,7 @@ Status PendingPosts::complete(const Completion& completion) {
   if (!has_answer)
     return invalid(fmt::format("{} brings '{}' where '{}' is needed", what, result_kind(completion.result),
                                result_kind(pending.answer)));
-  if (const auto* binding = std::get_if<BindingPointer>(&completion.result); binding != nullptr && *binding == nullptr)
+  if (const auto* binding = std::get_if<AnyBinding>(&completion.result); binding != nullptr && *binding == nullptr)
     return invalid(fmt::format("{} succeeds without a binding", what));
   if (const auto* all = std::get_if<Found>(&completion.result); all != nullptr && !answers(*all, *pending.lookup))
     return invalid(fmt::format("{} finds objects that it did not ask for", what));

@@ -181,6 +181,13 @@ class InstanceCheck {
 
 }  // namespace
 
+std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<BindingPointer>& bindings) {
+  std::vector<const Valid<RuntimeBinding>*> pointers;
+  pointers.reserve(bindings.size());
+  for (const BindingPointer& binding : bindings) pointers.push_back(binding.get());
+  return pointers;
+}
+
 std::string binding_label(const RuntimeBinding& binding) {
   return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
 }

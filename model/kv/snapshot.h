@@ -8,6 +8,7 @@
 
 #include "base/range.h"
 #include "base/sha256.h"
+#include "model/content_id.h"
 #include "model/diagnostics.h"
 #include "model/ids.h"
 
@@ -20,6 +21,9 @@ struct Adapter {
 
   friend bool operator==(const Adapter&, const Adapter&) = default;
 };
+
+// The identity of a snapshot: the digest of its descriptor.
+using SnapshotId = ContentId;
 
 struct SnapshotDescriptor {
   std::string tenant;  // the namespace; equal tokens of two tenants are two snapshots

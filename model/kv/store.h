@@ -14,6 +14,8 @@
 #include "model/kv/cache_schema.h"
 #include "model/kv/snapshot.h"
 #include "model/kv/view.h"
+#include "model/stored_object.h"
+#include "model/valid.h"
 
 namespace crossdock {
 
@@ -51,15 +53,6 @@ struct StoreLayout {
   friend bool operator==(const StoreLayout&, const StoreLayout&) = default;
 };
 
-struct StoredObject {
-  RegionId id;
-  uint64_t bytes = 0;
-  uint64_t chunk_bytes = 0;            // every chunk but the last has this length
-  std::vector<uint32_t> chunk_crc32c;  // of the bytes as stored, one per chunk
-
-  friend bool operator==(const StoredObject&, const StoredObject&) = default;
-};
-
 // A binding whose regions are objects, complete for its snapshot.
 struct StoreManifest {
   SnapshotDescriptor snapshot;
@@ -76,5 +69,8 @@ void canonicalize(StoreLayout& layout);
 void validate(const StoreLayout& layout, Diagnostics& diagnostics);
 void canonicalize(StoreManifest& manifest);
 void validate(const StoreManifest& manifest, Diagnostics& diagnostics);
+
+// What a store sees of it.
+ManifestEnvelope envelope_of(const Valid<StoreManifest>& manifest);
 
 }  // namespace crossdock

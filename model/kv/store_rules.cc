@@ -210,4 +210,9 @@ void validate(const StoreManifest& manifest, Diagnostics& diagnostics) {
   diagnostics.take(own);
 }
 
+ManifestEnvelope envelope_of(const Valid<StoreManifest>& manifest) {
+  return ManifestEnvelope{digest_of_part(manifest->snapshot), ObjectDataType::kKvCache, manifest->snapshot.tenant,
+                          manifest->objects};
+}
+
 }  // namespace crossdock

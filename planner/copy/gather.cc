@@ -38,16 +38,16 @@ uint64_t wire_time(uint64_t operations, uint64_t bytes, const TransportLimits& l
                         time_of_bytes(bytes, limits.bandwidth_bytes_per_s));
 }
 
-TransferCost direct_cost(const LoweredPlan& lowered, const LoweredPair& pair, const TransportLimits& limits) {
+TransferCost direct_cost(const CopyPlan& plan, const CopyPair& pair, const TransportLimits& limits) {
   TransferCost cost;
-  lowered.for_each_step(pair, [&](const CopyStep& step) {
+  plan.for_each_step(pair, [&](const CopyStep& step) {
     cost.operations = saturating_add(cost.operations, direct_operations(step, limits));
   });
   cost.time_ns = wire_time(cost.operations, pair.counts.bytes, limits);
   return cost;
 }
 
-TransferCost packed_cost(const LoweredPair& pair, const TransportLimits& limits) {
+TransferCost packed_cost(const CopyPair& pair, const TransportLimits& limits) {
   const uint64_t bytes = pair.counts.bytes;
   TransferCost cost;
   cost.staging_bytes = std::min(bytes, limits.staging_bytes_max);
@@ -64,11 +64,11 @@ TransferCost packed_cost(const LoweredPair& pair, const TransportLimits& limits)
 
 }  // namespace
 
-GatherChoice choose_gather(const LoweredPlan& lowered, const LoweredPair& pair, const TransportLimits& limits) {
+GatherChoice choose_gather(const CopyPlan& plan, const CopyPair& pair, const TransportLimits& limits) {
   CHECK(limits.operation_bytes_max > 0);
   GatherChoice choice;
   choice.bytes = pair.counts.bytes;
-  choice.direct = direct_cost(lowered, pair, limits);
+  choice.direct = direct_cost(plan, pair, limits);
   if (limits.staging_bytes_max == 0) return choice;
   choice.packed = packed_cost(pair, limits);
   choice.pack = choice.packed.time_ns < choice.direct.time_ns;

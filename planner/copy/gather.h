@@ -5,22 +5,10 @@
 
 #include <cstdint>
 
-#include "planner/kv/lower.h"
+#include "planner/copy/copy_plan.h"
+#include "planner/copy/transport_limits.h"
 
 namespace crossdock {
-
-// What a transport says of itself. Costs are those of one endpoint; 0 bytes per second means without limit.
-struct TransportLimits {
-  uint64_t operation_ns = 0;                  // to post and complete one operation
-  uint64_t strided_axis_count_max = 0;        // axes that one operation may have; 0: contiguous ranges only
-  uint64_t bandwidth_bytes_per_s = 0;         // of the link
-  uint64_t gather_bytes_per_s = 0;            // at which pieces are copied to or from staging memory
-  uint64_t gather_piece_ns = 0;               // for each contiguous piece, besides its bytes
-  uint64_t staging_bytes_max = 0;             // at each end; 0: there is none, so nothing is packed
-  uint64_t operation_bytes_max = UINT64_MAX;  // at least 1
-
-  friend bool operator==(const TransportLimits&, const TransportLimits&) = default;
-};
 
 struct TransferCost {
   uint64_t operations = 0;
@@ -52,6 +40,6 @@ struct GatherChoice {
 // so that packing is chosen only where it wins even so. A range that lies in two buffers counts as one piece.
 //
 // O(steps of the pair), however many ranges they have.
-GatherChoice choose_gather(const LoweredPlan& lowered, const LoweredPair& pair, const TransportLimits& limits);
+GatherChoice choose_gather(const CopyPlan& plan, const CopyPair& pair, const TransportLimits& limits);
 
 }  // namespace crossdock

@@ -78,13 +78,6 @@ bool epochs_agree(std::span<const Valid<RuntimeBinding>* const> bindings) {
 
 }  // namespace
 
-std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<BindingPointer>& bindings) {
-  std::vector<const Valid<RuntimeBinding>*> pointers;
-  pointers.reserve(bindings.size());
-  for (const BindingPointer& binding : bindings) pointers.push_back(binding.get());
-  return pointers;
-}
-
 std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
                                          std::span<const Valid<RuntimeBinding>* const> bindings,
                                          Diagnostics& diagnostics) {

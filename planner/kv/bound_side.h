@@ -16,29 +16,13 @@
 #include "model/kv/binding_rules.h"
 #include "model/kv/store.h"
 #include "model/valid.h"
+#include "planner/copy/bound_region.h"
 #include "planner/kv/plan_side.h"
 #include "planner/kv/store_geometry.h"
 
 namespace crossdock {
 
 struct SlotLimits;  // planner/kv/slot_limits.h
-
-using BindingPointer = std::shared_ptr<const Valid<RuntimeBinding>>;
-
-// As BoundSide::bind() takes bindings.
-std::vector<const Valid<RuntimeBinding>*> pointers_to(const std::vector<BindingPointer>& bindings);
-
-// A region as steps name it, or an object of a store, whose instance is empty. Within an instance the address tells
-// regions of one name apart.
-struct BoundRegion {
-  InstanceId instance;
-  RegionId id;
-  std::optional<uint64_t> address;
-  uint64_t epoch = 0;
-  uint64_t bytes = 0;
-
-  friend auto operator<=>(const BoundRegion&, const BoundRegion&) = default;
-};
 
 // The views of one end of a plan. In a store all ends share one, without a name.
 struct BoundEnd {

@@ -26,18 +26,17 @@ uint64_t product(std::initializer_list<uint64_t> factors) {
 
 void add(uint64_t& sum, uint64_t more) { sum = saturating_add(sum, more); }
 
-constexpr CopyAxis kNoAxis = {1, 0, 0};
+// The axes of a pattern, innermost first.
+enum PatternAxis : size_t { kDimAxis, kHeadAxis, kLayerAxis, kComponentAxis };
 
 // A pattern while it is being joined with others.
 struct RawPattern {
-  StepPattern pattern;
+  CopyPattern pattern;
   std::vector<uint32_t> edges;
-  uint64_t joined = 1;
 };
 
-auto all_but_bases(const StepPattern& p) {
-  return std::tie(p.runs, p.source_region, p.target_region, p.item_bytes, p.page, p.row, p.dim, p.head, p.layer,
-                  p.component);
+auto all_but_bases(const CopyPattern& p) {
+  return std::tie(p.runs, p.source_region, p.target_region, p.item_bytes, p.page, p.row, p.axes);
 }
 
 bool by_place(const RawPattern& a, const RawPattern& b) {
@@ -46,22 +45,22 @@ bool by_place(const RawPattern& a, const RawPattern& b) {
 }
 
 // Distance from one pattern to a later one on both sides; empty when the target goes backwards.
-std::optional<CopyAxis> distance(const StepPattern& from, const StepPattern& to) {
+std::optional<CopyAxis> distance(const CopyPattern& from, const CopyPattern& to) {
   if (to.source_base < from.source_base || to.target_base <= from.target_base) return std::nullopt;
   return CopyAxis{2, to.source_base - from.source_base, to.target_base - from.target_base};
 }
 
 // Makes patterns that differ only in their bases, at equal distances, one pattern with `axis`, which is free in all.
-void join_patterns(std::vector<RawPattern>& patterns, CopyAxis StepPattern::*axis) {
+void join_patterns(std::vector<RawPattern>& patterns, PatternAxis axis) {
   std::sort(patterns.begin(), patterns.end(), by_place);
   std::vector<RawPattern> joined;
-  StepPattern last;  // the latest of those that became joined.back()
+  CopyPattern last;  // the latest of those that became joined.back()
   for (RawPattern& next : patterns) {
     RawPattern* open = joined.empty() ? nullptr : &joined.back();
-    CopyAxis* open_axis = open == nullptr ? nullptr : &(open->pattern.*axis);
-    StepPattern comparable = next.pattern;
-    if (open != nullptr) comparable.*axis = *open_axis;
-    const bool alike = open != nullptr && (next.pattern.*axis) == kNoAxis && (last.*axis) == kNoAxis &&
+    CopyAxis* open_axis = open == nullptr ? nullptr : &open->pattern.axes[axis];
+    CopyPattern comparable = next.pattern;
+    if (open != nullptr) comparable.axes[axis] = *open_axis;
+    const bool alike = open != nullptr && next.pattern.axes[axis] == kNoAxis && last.axes[axis] == kNoAxis &&
                        all_but_bases(open->pattern) == all_but_bases(comparable);
     const std::optional<CopyAxis> step = alike ? distance(last, next.pattern) : std::nullopt;
     const bool continues =
@@ -73,7 +72,7 @@ void join_patterns(std::vector<RawPattern>& patterns, CopyAxis StepPattern::*axi
       continue;
     }
     *open_axis = CopyAxis{open_axis->extent + 1, step->source_stride_bytes, step->target_stride_bytes};
-    open->joined += next.joined;
+    open->pattern.joined += next.pattern.joined;
     open->edges.insert(open->edges.end(), next.edges.begin(), next.edges.end());
   }
   for (RawPattern& pattern : joined) {
@@ -81,12 +80,6 @@ void join_patterns(std::vector<RawPattern>& patterns, CopyAxis StepPattern::*axi
     pattern.edges.erase(std::unique(pattern.edges.begin(), pattern.edges.end()), pattern.edges.end());
   }
   patterns = std::move(joined);
-}
-
-// Whether the first axis has the shorter strides.
-bool is_inside(const CopyAxis& a, const CopyAxis& b) {
-  return a.target_stride_bytes != b.target_stride_bytes ? a.target_stride_bytes < b.target_stride_bytes
-                                                        : a.source_stride_bytes < b.source_stride_bytes;
 }
 
 CopyAxis axis_of(uint64_t extent, uint64_t source_stride, uint64_t target_stride) {
@@ -115,8 +108,6 @@ class Lowering {
   std::optional<LoweredPlan> run() {
     diagnostics_.set_document("plan");
     if (!check_sides(plan_, source_, target_, diagnostics_)) return std::nullopt;
-    result_.source_regions_ = source_.regions();
-    result_.target_regions_ = target_.regions();
     source_views_ = index_views(source_);
     target_views_ = index_views(target_);
     for (uint32_t edge = 0; edge < plan_.edges.size(); ++edge) {
@@ -127,14 +118,16 @@ class Lowering {
                                 plan_.edges[edge + 1].target != plan_.edges[edge].target;
       if (last_of_pair) finish_pair(plan_.edges[edge]);
     }
-    result_.patterns_ = std::make_shared<const LoweredPlan::Patterns>(std::move(patterns_));
-    for (LoweredPlan::RunList& list : result_.runs_) LoweredPlan::note_shapes(list);
-    result_.count_pairs();
-    const StepCounts counts = result_.counts();
+    LoweredPlan result(
+        CopyPlan(std::make_shared<const CopyEnds>(CopyEnds{plan_.sources, plan_.targets}), source_.regions(),
+                 target_.regions(), std::make_shared<const std::vector<CopyPattern>>(std::move(patterns_)),
+                 std::move(pairs_), std::move(runs_)),
+        std::make_shared<const LoweredPlan::PatternEdges>(std::move(edges_)), std::move(run_origins_));
+    const StepCounts counts = result.counts();
     if (!is_within(counts.bytes, limits_.bytes_max, "bytes") ||
         !is_within(counts.steps, limits_.step_count_max, "steps"))
       return std::nullopt;
-    return std::move(result_);
+    return result;
   }
 
  private:
@@ -223,15 +216,15 @@ class Lowering {
     const std::optional<uint32_t> runs =
         find_runs(edge.token_set, within_.intersect(source.view->tokens).intersect(target.view->tokens),
                   component.tokens_per_row.value_or(1), source, target);
-    if (!runs || result_.runs_[*runs].runs.row_count == 0) return;
-    if (raw_.size() + patterns_.list.size() >= limits_.pattern_count_max)
+    if (!runs || runs_[*runs].row_count == 0) return;
+    if (raw_.size() + patterns_.size() >= limits_.pattern_count_max)
       return stop(fmt::format("more than {} patterns", limits_.pattern_count_max));
 
     const View& from = *source.view;
     const View& to = *target.view;
     RawPattern raw;
     raw.edges = {number};
-    StepPattern& pattern = raw.pattern;
+    CopyPattern& pattern = raw.pattern;
     pattern.source_region = source.region;
     pattern.target_region = target.region;
     pattern.runs = *runs;
@@ -241,11 +234,10 @@ class Lowering {
     pattern.page =
         CopyAxis{1, from.pages ? from.pages->page_stride_bytes : 0, to.pages ? to.pages->page_stride_bytes : 0};
     pattern.row = CopyAxis{1, from.strides.row, to.strides.row};
-    pattern.dim = axis_of(dims.size(), from.strides.dim, to.strides.dim);
-    pattern.head = axis_of(heads.size(), from.strides.head, to.strides.head);
-    pattern.layer = axis_of(layers.size(), from.strides.layer, to.strides.layer);
-    pattern.component = kNoAxis;
-    add(items_, product({layers.size(), heads.size(), dims.size(), result_.runs_[*runs].runs.row_count}));
+    pattern.axes[kDimAxis] = axis_of(dims.size(), from.strides.dim, to.strides.dim);
+    pattern.axes[kHeadAxis] = axis_of(heads.size(), from.strides.head, to.strides.head);
+    pattern.axes[kLayerAxis] = axis_of(layers.size(), from.strides.layer, to.strides.layer);
+    add(items_, product({layers.size(), heads.size(), dims.size(), runs_[*runs].row_count}));
     raw_.push_back(std::move(raw));
   }
 
@@ -253,7 +245,7 @@ class Lowering {
                                     const IndexedView& source, const IndexedView& target) {
     const RunKey key{token_set, within, tokens_per_row, number_of(source.rows, source_maps_),
                      number_of(target.rows, target_maps_)};
-    const auto [entry, is_new] = run_numbers_.try_emplace(key, static_cast<uint32_t>(result_.runs_.size()));
+    const auto [entry, is_new] = run_numbers_.try_emplace(key, static_cast<uint32_t>(runs_.size()));
     if (!is_new) return entry->second;
     std::optional<PageRuns> runs =
         make_page_runs(RunRequest{&plan_.token_sets[token_set], within, tokens_per_row, &source.rows, &target.rows,
@@ -263,8 +255,8 @@ class Lowering {
       return std::nullopt;
     }
     page_piece_count_ += runs->piece_count;
-    result_.runs_.push_back(
-        LoweredPlan::RunList{token_set, within, tokens_per_row, source.rows, target.rows, std::move(*runs), {}});
+    runs_.push_back(std::move(*runs));
+    run_origins_.push_back(LoweredPlan::RunOrigin{token_set, within, tokens_per_row, source.rows, target.rows});
     return entry->second;
   }
 
@@ -303,17 +295,16 @@ class Lowering {
     LoweredPair pair;
     pair.source = edge.source;
     pair.target = edge.target;
-    pair.pattern_begin = patterns_.list.size();
-    join_patterns(raw_, &StepPattern::layer);
-    join_patterns(raw_, &StepPattern::component);
+    pair.pattern_begin = patterns_.size();
+    join_patterns(raw_, kLayerAxis);
+    join_patterns(raw_, kComponentAxis);
     for (RawPattern& raw : raw_) {
-      patterns_.list.push_back(raw.pattern);
-      patterns_.joined.push_back(raw.joined);
-      patterns_.edges.insert(patterns_.edges.end(), raw.edges.begin(), raw.edges.end());
-      patterns_.edge_begin.push_back(patterns_.edges.size());
+      patterns_.push_back(raw.pattern);
+      edges_.list.insert(edges_.list.end(), raw.edges.begin(), raw.edges.end());
+      edges_.begin.push_back(edges_.list.size());
     }
-    pair.pattern_end = patterns_.list.size();
-    if (pair.pattern_end > pair.pattern_begin) result_.pairs_.push_back(pair);
+    pair.pattern_end = patterns_.size();
+    if (pair.pattern_end > pair.pattern_begin) pairs_.push_back(pair);
     raw_.clear();
   }
 
@@ -332,8 +323,11 @@ class Lowering {
   const LowerOptions& options_;
   const LowerLimits& limits_;
   Diagnostics& diagnostics_;
-  LoweredPlan result_;
-  LoweredPlan::Patterns patterns_;
+  std::vector<CopyPair> pairs_;
+  std::vector<CopyPattern> patterns_;
+  LoweredPlan::PatternEdges edges_;
+  std::vector<PageRuns> runs_;
+  std::vector<LoweredPlan::RunOrigin> run_origins_;
   std::vector<ViewIndex> source_views_;  // of each bound end
   std::vector<ViewIndex> target_views_;
   std::map<RowMap, uint32_t> source_maps_;
@@ -347,143 +341,20 @@ class Lowering {
   bool stopped_ = false;
 };
 
-CopyStep LoweredPlan::shape_of(const StepPattern& pattern, const PageRun& run) {
-  const auto along = [&](RowPlace step, uint64_t CopyAxis::*stride) {
-    return step.slot * pattern.page.*stride + step.row * pattern.row.*stride;
-  };
-  const std::array<CopyAxis, CopyStep::kAxisCountMax> all = {
-      pattern.component,
-      pattern.layer,
-      CopyAxis{run.repeat, along(run.source_step, &CopyAxis::source_stride_bytes),
-               along(run.target_step, &CopyAxis::target_stride_bytes)},
-      CopyAxis{run.rows, pattern.row.source_stride_bytes, pattern.row.target_stride_bytes},
-      pattern.head,
-      pattern.dim};
-  // The order of a copy is free, so the target is written in the order of its addresses. An insertion sort of six.
-  std::array<CopyAxis, CopyStep::kAxisCountMax> axes;
-  size_t axis_count = 0;
-  for (const CopyAxis& axis : all) {
-    if (axis.extent == 1) continue;
-    size_t at = axis_count++;
-    for (; at > 0 && is_inside(axes[at - 1], axis); --at) axes[at] = axes[at - 1];
-    axes[at] = axis;
-  }
-  CopyStep step;
-  step.source_region = pattern.source_region;
-  step.target_region = pattern.target_region;
-  step.bytes = pattern.item_bytes;
-  for (; axis_count > 0; --axis_count) {  // contiguous on both sides: longer pieces
-    const CopyAxis& axis = axes[axis_count - 1];
-    if (axis.source_stride_bytes != step.bytes || axis.target_stride_bytes != step.bytes) break;
-    step.bytes *= axis.extent;
-  }
-  for (size_t i = 0; i < axis_count; ++i) {
-    const CopyAxis& axis = axes[i];
-    CopyAxis* outer = step.axis_count == 0 ? nullptr : &step.axis_list[step.axis_count - 1];
-    if (outer != nullptr && outer->source_stride_bytes == axis.source_stride_bytes * axis.extent &&
-        outer->target_stride_bytes == axis.target_stride_bytes * axis.extent)
-      *outer = CopyAxis{outer->extent * axis.extent, axis.source_stride_bytes, axis.target_stride_bytes};
-    else
-      step.push_axis(axis);
-  }
-  return step;
-}
-
-void LoweredPlan::note_shapes(RunList& list) {
-  std::map<std::tuple<uint64_t, uint64_t, RowPlace, RowPlace>, uint64_t> known;
-  list.shapes.clear();
-  for (const PageRun& run : list.runs.runs) {
-    if (!list.shapes.empty() && list.shapes.back().first.same_shape(run)) {
-      ++list.shapes.back().second;
-      continue;
-    }
-    const auto [entry, is_new] =
-        known.try_emplace(std::tuple(run.rows, run.repeat, run.source_step, run.target_step), list.shapes.size());
-    if (is_new)
-      list.shapes.emplace_back(run, 1);
-    else
-      ++list.shapes[entry->second].second;
-  }
-}
-
-void LoweredPlan::count_pairs() {
-  for (LoweredPair& pair : pairs_) {
-    pair.counts = StepCounts();
-    for (size_t i = pair.pattern_begin; i < pair.pattern_end; ++i) {
-      const StepPattern& pattern = patterns_->list[i];
-      const RunList& list = runs_[pattern.runs];
-      StepCounts counts;
-      counts.head_rows =
-          product({list.runs.row_count, pattern.head.extent, pattern.layer.extent, pattern.component.extent});
-      counts.bytes = product({counts.head_rows, pattern.dim.extent, pattern.item_bytes});
-      counts.steps_planned = product({patterns_->joined[i], list.runs.piece_count});
-      counts.steps = list.runs.runs.size();
-      for (const auto& [run, count] : list.shapes)
-        add(counts.ranges, product({count, shape_of(pattern, run).range_count()}));
-      pair.counts += counts;
-    }
-  }
-}
-
-StepCounts& StepCounts::operator+=(const StepCounts& other) {
-  add(bytes, other.bytes);
-  add(head_rows, other.head_rows);
-  add(steps_planned, other.steps_planned);
-  add(steps, other.steps);
-  add(ranges, other.ranges);
-  return *this;
-}
-
-StepCounts LoweredPlan::counts() const {
-  StepCounts sum;
-  for (const LoweredPair& pair : pairs_) sum += pair.counts;
-  return sum;
-}
-
-std::vector<CopyStep> LoweredPlan::steps(const LoweredPair& pair) const {
-  std::vector<CopyStep> list;
-  list.reserve(pair.counts.steps);
-  for_each_step(pair, [&](const CopyStep& step) { list.push_back(step); });
-  return list;
-}
-
-std::optional<BatchedSteps> batch_steps(const LoweredPlan& lowered, const LoweredPair& pair, StepSplit split,
-                                        const BatchLimits& limits, Diagnostics& diagnostics) {
-  split.bytes_max = std::min(split.bytes_max, limits.bytes_max);
-  BatchedSteps batched;
-  bool fits = true;
-  lowered.for_each_step(pair, [&](const CopyStep& step) {
-    ++batched.steps_before;
-    fits = fits && append_split(step, split, batched.steps);
-  });
-  if (!fits) {
-    diagnostics.add(Rule::kPlanLimit, "", fmt::format("more than {} steps after splitting", split.step_count_max));
-    return std::nullopt;
-  }
-  batched.batch_ends = batch_ends(batched.steps, limits);
-  for (const CopyStep& step : batched.steps) add(batched.ranges, step.range_count());
-  return batched;
-}
-
 LoweredPlan LoweredPlan::rebound(const TransferPlan& plan, const BoundSide& source, const BoundSide& target) const {
-  CHECK(source_regions_.size() == source.regions().size() && target_regions_.size() == target.regions().size());
-  LoweredPlan fresh;
-  fresh.source_regions_ = source.regions();
-  fresh.target_regions_ = target.regions();
-  fresh.pairs_ = pairs_;
-  fresh.patterns_ = patterns_;
-  fresh.runs_.reserve(runs_.size());
-  for (const RunList& list : runs_) {
+  CHECK(source_regions().size() == source.regions().size() && target_regions().size() == target.regions().size());
+  std::vector<PageRuns> fresh;
+  fresh.reserve(run_origins_.size());
+  for (const RunOrigin& origin : run_origins_) {
     std::optional<PageRuns> runs = make_page_runs(
-        RunRequest{&plan.token_sets[list.token_set], list.within, list.tokens_per_row, &list.source, &list.target,
-                   find_table(source, list.source), find_table(target, list.target), Range::kUnbounded});
+        RunRequest{&plan.token_sets[origin.token_set], origin.within, origin.tokens_per_row, &origin.source,
+                   &origin.target, find_table(source, origin.source), find_table(target, origin.target), UINT64_MAX});
     CHECK(runs.has_value());  // as many as before, since pages are cut at the same tokens
-    fresh.runs_.push_back(
-        RunList{list.token_set, list.within, list.tokens_per_row, list.source, list.target, std::move(*runs), {}});
-    note_shapes(fresh.runs_.back());
+    fresh.push_back(std::move(*runs));
   }
-  fresh.count_pairs();
-  return fresh;
+  return LoweredPlan(
+      CopyPlan(shared_ends(), source.regions(), target.regions(), shared_patterns(), pairs(), std::move(fresh)), edges_,
+      run_origins_);
 }
 
 bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Diagnostics& diagnostics) {

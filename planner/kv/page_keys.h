@@ -26,6 +26,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "model/kv/snapshot.h"
+#include "model/page_object.h"
 #include "model/valid.h"
 
 namespace crossdock {
@@ -49,18 +50,6 @@ struct PageDomain {
 Result<PageDomain> make_page_domain(const Valid<SnapshotDescriptor>& snapshot, uint64_t page_tokens);
 
 Sha256Digest digest(const PageDomain& domain);
-
-class PageKey {
- public:
-  explicit PageKey(const Sha256Digest& digest) : digest_(digest) {}
-
-  const Sha256Digest& digest() const { return digest_; }
-
-  friend auto operator<=>(const PageKey&, const PageKey&) = default;
-
- private:
-  Sha256Digest digest_;
-};
 
 // The keys of one sequence of tokens, page by page; a copy goes on from where the original stood. Token ids are all
 // that tells pages of a domain apart: what the model sees besides them, as an image behind placeholder ids, belongs

@@ -9,6 +9,7 @@
 
 #include "base/range.h"
 #include "model/kv/view.h"
+#include "planner/copy/page_runs.h"
 #include "planner/kv/token_set.h"
 
 namespace crossdock {
@@ -22,40 +23,6 @@ struct RowMap {
   bool pages_touch = false;           // the last row of a slot is followed by the first row of the next slot
 
   friend auto operator<=>(const RowMap&, const RowMap&) = default;
-};
-
-// A place of rows on one side: the slot of their page and the row within it; slot 0 where there are no pages.
-struct RowPlace {
-  uint64_t slot = 0;
-  uint64_t row = 0;
-
-  friend auto operator<=>(const RowPlace&, const RowPlace&) = default;
-};
-
-// `rows` consecutive rows on both sides (past the end of a page, where pages touch), `repeat` times, each time further
-// by the steps: by one slot, or by rows of the same slot. Full pages in neighbouring slots and the blocks of a cycle
-// are one run.
-struct PageRun {
-  RowPlace source;
-  RowPlace target;
-  uint64_t rows = 0;
-  uint64_t repeat = 1;
-  RowPlace source_step;
-  RowPlace target_step;
-
-  // Equal shapes lower to equal steps but for their offsets.
-  bool same_shape(const PageRun& other) const {
-    return rows == other.rows && repeat == other.repeat && source_step == other.source_step &&
-           target_step == other.target_step;
-  }
-
-  friend auto operator<=>(const PageRun&, const PageRun&) = default;
-};
-
-struct PageRuns {
-  std::vector<PageRun> runs;
-  uint64_t row_count = 0;
-  uint64_t piece_count = 0;  // stretches of rows before any were joined: cut at each page and each gap of the tokens
 };
 
 struct RunRequest {

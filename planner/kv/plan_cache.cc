@@ -2,16 +2,15 @@
 
 #include <algorithm>
 
-#include "planner/kv/proved_plan.h"
+#include "planner/kv/prepare.h"
 
 namespace crossdock {
 namespace {
 
-std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<PlanCache::BindingPointer>& bindings) {
+std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<BindingPointer>& bindings) {
   std::vector<std::pair<ParticipantId, InstanceId>> names;
   names.reserve(bindings.size());
-  for (const PlanCache::BindingPointer& binding : bindings)
-    names.emplace_back((*binding)->participant, (*binding)->instance);
+  for (const BindingPointer& binding : bindings) names.emplace_back((*binding)->participant, (*binding)->instance);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -42,43 +41,43 @@ PlanCache::PlanPointer PlanCache::plan(const PlanSide& source, const PlanSide& t
   return plans_.put(key, std::make_shared<const Valid<TransferPlan>>(std::move(*made)));
 }
 
-std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, const BindingContext& source,
-                                                    std::vector<BindingPointer> source_bindings,
-                                                    const BindingContext& target,
-                                                    std::vector<BindingPointer> target_bindings,
+std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, CachedSide source, CachedSide target,
                                                     Diagnostics& diagnostics) {
-  const std::vector<const Valid<RuntimeBinding>*> source_list = pointers_to(source_bindings);
-  const std::vector<const Valid<RuntimeBinding>*> target_list = pointers_to(target_bindings);
-  const LoweredKey key(plan.get(), names_of(source_bindings), names_of(target_bindings));
+  const std::vector<const Valid<RuntimeBinding>*> source_list = pointers_to(source.bindings);
+  const std::vector<const Valid<RuntimeBinding>*> target_list = pointers_to(target.bindings);
+  const auto make_template = [&](BoundSide new_source, BoundSide new_target, LoweredPlan lowered) {
+    return Template{plan,
+                    std::move(source.bindings),
+                    std::move(target.bindings),
+                    std::move(source.placement),
+                    std::move(target.placement),
+                    std::move(new_source),
+                    std::move(new_target),
+                    std::make_shared<const LoweredPlan>(std::move(lowered))};
+  };
+  const LoweredKey key(plan.get(), names_of(source.bindings), names_of(target.bindings));
   if (Template* known = lowered_.find(key)) {
     BoundSide new_source = known->source;
     BoundSide new_target = known->target;
     Diagnostics none;
-    const bool takes_pages = rebind(new_source, source, source_list) && rebind(new_target, target, target_list) &&
+    const bool takes_pages = rebind(new_source, source.context, source_list) &&
+                             rebind(new_target, target.context, target_list) &&
                              check_sides(**plan, new_source, new_target, none);
     if (takes_pages) {
       ++counts_.lowered_rebound;
-      auto lowered = std::make_shared<const LoweredPlan>(known->lowered->rebound(**plan, new_source, new_target));
-      *known = Template{plan,
-                        std::move(source_bindings),
-                        std::move(target_bindings),
-                        std::move(new_source),
-                        std::move(new_target),
-                        std::move(lowered)};
+      LoweredPlan lowered = known->lowered->rebound(**plan, new_source, new_target);
+      *known = make_template(std::move(new_source), std::move(new_target), std::move(lowered));
       return known->lowered;
     }
   }
-  std::optional<BoundSide> new_source = BoundSide::bind(source, source_list, diagnostics);
-  std::optional<BoundSide> new_target = BoundSide::bind(target, target_list, diagnostics);
+  std::optional<BoundSide> new_source = BoundSide::bind(source.context, source_list, diagnostics);
+  std::optional<BoundSide> new_target = BoundSide::bind(target.context, target_list, diagnostics);
   if (!new_source || !new_target) return nullptr;
   std::optional<LoweredPlan> lowered =
       crossdock::lower(**plan, *new_source, *new_target, LowerOptions{}, limits_.lower, diagnostics);
   if (!lowered) return nullptr;
   ++counts_.lowered_made;
-  return lowered_
-      .put(key, Template{plan, std::move(source_bindings), std::move(target_bindings), std::move(*new_source),
-                         std::move(*new_target), std::make_shared<const LoweredPlan>(std::move(*lowered))})
-      .lowered;
+  return lowered_.put(key, make_template(std::move(*new_source), std::move(*new_target), std::move(*lowered))).lowered;
 }
 
 }  // namespace crossdock

@@ -42,11 +42,17 @@ struct PlanCacheCounts {
   friend bool operator==(const PlanCacheCounts&, const PlanCacheCounts&) = default;
 };
 
+// The bindings of one side, and the placement that their context is of.
+struct CachedSide {
+  const BindingContext& context;
+  std::shared_ptr<const Valid<PlacementManifest>> placement;
+  std::vector<BindingPointer> bindings;
+};
+
 // Not for use by several threads at once; what it returns may be shared.
 class PlanCache {
  public:
   using PlanPointer = std::shared_ptr<const Valid<TransferPlan>>;
-  using BindingPointer = crossdock::BindingPointer;
 
   explicit PlanCache(const PlanCacheLimits& limits);
 
@@ -57,12 +63,9 @@ class PlanCache {
 
   // A live plan with its bindings. When the last bindings between the same instances differ in their pages only
   // (BoundSide::rebind), patterns are reused and nothing but page runs is computed; else the bindings are checked in
-  // full (BoundSide::bind) and lowered. The bindings are kept while they serve as the template; the
-  // placements of the two contexts must live until the next call for the same plan and instances, or as long as the
-  // cache.
-  std::shared_ptr<const LoweredPlan> lower(const PlanPointer& plan, const BindingContext& source,
-                                           std::vector<BindingPointer> source_bindings, const BindingContext& target,
-                                           std::vector<BindingPointer> target_bindings, Diagnostics& diagnostics);
+  // full (BoundSide::bind) and lowered. Bindings and placements are kept while they serve as the template.
+  std::shared_ptr<const LoweredPlan> lower(const PlanPointer& plan, CachedSide source, CachedSide target,
+                                           Diagnostics& diagnostics);
 
   const PlanCacheCounts& counts() const { return counts_; }
   size_t plan_count() const { return plans_.size(); }
@@ -75,8 +78,11 @@ class PlanCache {
 
   struct Template {
     PlanPointer plan;
+    // What the bound sides refer to.
     std::vector<BindingPointer> source_bindings;
     std::vector<BindingPointer> target_bindings;
+    std::shared_ptr<const Valid<PlacementManifest>> source_placement;
+    std::shared_ptr<const Valid<PlacementManifest>> target_placement;
     BoundSide source;
     BoundSide target;
     std::shared_ptr<const LoweredPlan> lowered;

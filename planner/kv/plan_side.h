@@ -14,11 +14,9 @@
 #include "model/kv/placement.h"
 #include "model/kv/store.h"
 #include "model/valid.h"
+#include "planner/copy/plan_end.h"
 
 namespace crossdock {
-
-// A participant of a placement, the key of a part of a store layout, or "store" for all that a store manifest holds.
-using PlanEnd = StrongName<struct PlanEndTag>;
 
 enum class SideKind { kRuntime, kStoreLayout, kStoreManifest };
 

@@ -24,16 +24,11 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "model/ids.h"
+#include "model/page_object.h"
 #include "planner/kv/layout_catalog.h"
 #include "planner/kv/page_keys.h"
 
 namespace crossdock {
-
-// For each page and each part of the layout that it was written with:
-enum class PageObject {
-  kRows,   // the rows of the part's components with a token axis; no such object when there are none
-  kState,  // the part's state components as they are after the page's last token; only for pages where they were saved
-};
 
 // What is stored. Its answers stay the same during one match.
 class PageInventory {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/memory/synthetic.h"
+#include "executor/kv/kv_store.h"
 #include "model/wire/documents.h"
 #include "sim/world/sim_store.h"
 
@@ -29,8 +30,10 @@ Status UploadRun::prepare() {
   UploadOptions options;
   options.txn = TxnId(spec_.name);
   options.tenant = "default";
-  options.documents =
+  KvUpload upload;
+  upload.documents =
       UploadDocuments{source_->placement, snapshot_, std::make_shared<const Valid<StoreLayout>>(std::move(*layout))};
+  options.planner = std::make_shared<const KvUploadPlanner>(std::move(upload));
   for (const auto& member : source_->members) options.participants.push_back((*member->binding)->participant);
   options.ttl = spec_.ttl;
   options.lease = spec_.lease;
@@ -84,19 +87,20 @@ std::string UploadRun::read_back(StoreCore& core, Found found) {
   const std::unique_ptr<ScenarioSide> side = make_scenario_side(request, true, diagnostics);
   if (side == nullptr) return diagnostics.to_status().message();
   MemoryRegistry registry;
-  std::vector<BindingPointer> bindings;
+  std::vector<AnyBinding> bindings;
   for (const auto& member : side->members) {
     member->memory.emplace();
-    if (const Status added = member->memory->add(*member->binding); !added.ok()) return added.message();
+    if (const Status added = member->memory->add(**member->binding); !added.ok()) return added.message();
     fill_guards(*member->memory);
     if (const Status added = member->memory->register_in(registry); !added.ok()) return added.message();
     bindings.push_back(member->binding);
   }
   const LeaseId lease = found.lease;
-  const auto job =
-      make_restore_job(found, side->placement, bindings, PlanOptions(), LowerLimits(), RestoreLimits(), diagnostics);
-  if (job == nullptr) return diagnostics.to_status().message();
-  for (GetStep get : job->gets) {
+  KvRestore restore;
+  restore.target = side->placement;
+  const auto job = KvRestorePlanner(std::move(restore)).make_job("the audit", found, bindings);
+  if (!job.ok()) return job.status().message();
+  for (GetStep get : job.value()->gets) {
     get.lease = lease;
     if (const auto got = core.get(get, registry); !got.ok()) return got.status().message();
   }
@@ -135,13 +139,15 @@ Status RestoreRun::prepare() {
   TRY_STATUS(make_side(Role::kTarget, target_));
   RestoreOptions options;
   options.operation = OperationId(spec_.name);
-  options.target = target_->placement;
+  KvRestore restore;
+  restore.target = target_->placement;
+  restore.what = digest(*snapshot_);
+  restore.limits.get_bytes_max = spec_.batch_bytes;
+  options.planner = std::make_shared<const KvRestorePlanner>(std::move(restore));
   for (const auto& member : target_->members) options.participants.push_back((*member->binding)->participant);
-  options.what = digest(*snapshot_);
   options.lease = LeaseRequest{spec_.name, spec_.lease};
   options.timeout = spec_.timeout;
   options.drain = spec_.drain;
-  options.limits.get_bytes_max = spec_.batch_bytes;
   options.window = WindowLimits{spec_.window_operations, spec_.window_bytes};
   options.seed = world_.options().seed;
   protocol_ = std::make_unique<Restore>(options);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/kv/kv_transfer.h"
+
 namespace crossdock {
 
 ParticipantOptions TransferRun::participant_options(const ParticipantId& participant) {
@@ -46,7 +48,9 @@ Status TransferRun::prepare() {
   TRY_STATUS(make_side(Role::kTarget, target_));
   CoordinatorOptions options;
   options.operation = OperationId(spec_.name);
-  options.documents = TransferDocuments{source_->placement, target_->placement, snapshot_};
+  KvTransfer transfer;
+  transfer.documents = TransferDocuments{source_->placement, target_->placement, snapshot_};
+  options.planner = std::make_shared<const KvTransferPlanner>(std::move(transfer));
   options.checksum = spec_.checksum;
   options.timeout = spec_.timeout;
   options.report_wait = spec_.wait;
@@ -211,12 +215,11 @@ void TransferRun::check_end() {
 
 void TransferRun::traffic(std::vector<TrafficCell>& cells) const {
   if (coordinator_ == nullptr || coordinator_->job() == nullptr) return;
-  const TransferJob& job = *coordinator_->job();
-  const TransferPlan& plan = **job.plan;
-  for (const LoweredPair& pair : job.lowered->pairs()) {
+  const CopyPlan& plan = *coordinator_->job()->copies;
+  for (const CopyPair& pair : plan.pairs()) {
     TrafficCell cell;
-    cell.from = scenario_peer(spec_, Role::kSource, ParticipantId(plan.sources[pair.source].text())).text();
-    cell.to = scenario_peer(spec_, Role::kTarget, ParticipantId(plan.targets[pair.target].text())).text();
+    cell.from = scenario_peer(spec_, Role::kSource, ParticipantId(plan.sources()[pair.source].text())).text();
+    cell.to = scenario_peer(spec_, Role::kTarget, ParticipantId(plan.targets()[pair.target].text())).text();
     cell.planned_bytes = pair.counts.bytes;
     cell.landed_bytes = world_.memory().landed_bytes(cell.from, cell.to);
     cells.push_back(std::move(cell));

@@ -4,7 +4,7 @@
 
 namespace crossdock::shadow {
 
-Cells::Cells(const StoredView& view, ContentId initial)
+Cells::Cells(const StoredView& view, ContentTag initial)
     : extents_(view.extents()),
       first_row_(view.first_row()),
       chunk_rows_(view.rows_per_page() == 0 ? kChunkRowsMax : std::min(view.rows_per_page(), kChunkRowsMax)),
@@ -12,7 +12,7 @@ Cells::Cells(const StoredView& view, ContentId initial)
   for (const uint64_t extent : extents_) CHECK(extent > 0 && extent <= std::numeric_limits<uint32_t>::max());
 }
 
-void Cells::set_all(ContentId content) {
+void Cells::set_all(ContentTag content) {
   initial_ = content;
   for (Chunk& chunk : chunks_) chunk.content = content;
   for (std::vector<HeldBox>& list : lists_)

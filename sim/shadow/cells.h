@@ -14,7 +14,7 @@
 namespace crossdock::shadow {
 
 struct Held {
-  ContentId content = 0;
+  ContentTag content = 0;
   uint32_t count = 0;  // of landed writes
 
   friend bool operator==(const Held&, const Held&) = default;
@@ -29,7 +29,7 @@ struct HeldBox {
 // is a few bytes; else it has a list of boxes.
 class Cells {
  public:
-  Cells(const StoredView& view, ContentId initial);
+  Cells(const StoredView& view, ContentTag initial);
 
   // Each cell of the box takes what `change` makes of what it holds. A Corner counts rows from the view's first.
   template <class Change>
@@ -67,14 +67,14 @@ class Cells {
   }
 
   // All cells hold this; how often they were written stays as it is.
-  void set_all(ContentId content);
+  void set_all(ContentTag content);
 
  private:
   static constexpr uint64_t kChunkRowsMax = 256;
   static constexpr uint32_t kNoList = std::numeric_limits<uint32_t>::max();
 
   struct Chunk {
-    ContentId content;  // outside the boxes of its list
+    ContentTag content;  // outside the boxes of its list
     uint32_t count;
     uint32_t list;  // its number; kNoList: there are no boxes
 
@@ -165,7 +165,7 @@ class Cells {
   Corner extents_;
   uint64_t first_row_;
   uint64_t chunk_rows_;
-  ContentId initial_;
+  ContentTag initial_;
   std::vector<Chunk> chunks_;  // empty until something is written
   std::vector<std::vector<HeldBox>> lists_;
   std::vector<uint32_t> free_lists_;

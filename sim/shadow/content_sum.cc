@@ -14,7 +14,7 @@ namespace {
 // A hash of a sequence of bytes of known content: what it is does not depend on how the sequence was cut.
 class ContentHash {
  public:
-  void add(ContentId content, uint64_t bytes) {
+  void add(ContentTag content, uint64_t bytes) {
     if (content != content_) flush();
     content_ = content;
     bytes_ += bytes;
@@ -35,23 +35,23 @@ class ContentHash {
   }
 
   uint64_t state_ = 0x6372'6f73'7364'6f63;
-  ContentId content_ = 0;
+  ContentTag content_ = 0;
   uint64_t bytes_ = 0;
 };
 
 // What all of the boxes hold; empty when they hold different contents.
 class OneContent {
  public:
-  void add(ContentId content) {
+  void add(ContentTag content) {
     same_ = same_ && (!content_ || *content_ == content);
     content_ = content;
     any_unknown_ = any_unknown_ || content == 0;
   }
   bool any_unknown() const { return any_unknown_; }
-  std::optional<ContentId> content() const { return same_ ? content_ : std::nullopt; }
+  std::optional<ContentTag> content() const { return same_ ? content_ : std::nullopt; }
 
  private:
-  std::optional<ContentId> content_;
+  std::optional<ContentTag> content_;
   bool same_ = true;
   bool any_unknown_ = false;
 };

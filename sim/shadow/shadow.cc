@@ -49,15 +49,15 @@ void copy_piece(const Piece& piece, const ShadowCells& source, ShadowCells& targ
 }  // namespace
 
 Shadow::Shadow(std::shared_ptr<const Valid<RuntimeBinding>> binding, std::shared_ptr<const Valid<CacheSchema>> schema,
-               ContentId initial)
+               ContentTag initial)
     : binding_(std::move(binding)),
       cells_(std::make_shared<shadow::ShadowCells>(binding_, std::move(schema), initial)) {}
 
-void Shadow::overwrite_all(ContentId content) {
+void Shadow::overwrite_all(ContentTag content) {
   for (Cells& cells : cells_->cells()) cells.set_all(content);
 }
 
-std::string Shadow::check(ContentId content, bool exactly_once) const {
+std::string Shadow::check(ContentTag content, bool exactly_once) const {
   for (size_t i = 0; i < cells_->views().size(); ++i) {
     const StoredView& view = cells_->views()[i];
     const Cells& cells = cells_->cells()[i];
@@ -78,7 +78,7 @@ std::string Shadow::check(ContentId content, bool exactly_once) const {
   return "";
 }
 
-uint64_t Shadow::bytes_holding(ContentId content) const {
+uint64_t Shadow::bytes_holding(ContentTag content) const {
   uint64_t bytes = 0;
   for (const Cells& cells : cells_->cells())
     cells.for_each([&](uint64_t, const CellBox& box, const Held& held) {
@@ -107,7 +107,7 @@ std::string ShadowCopier::land(const CopyWork& work, size_t begin, size_t end, c
     if (!fault.empty()) return fmt::format("step {}: {}", i, fault);
     for (const Piece& piece : pieces)
       copy_piece(piece, *source.cells_, *target.cells_,
-                 [](Cells& cells, const Corner& at, const Corner& size, ContentId content) {
+                 [](Cells& cells, const Corner& at, const Corner& size, ContentTag content) {
                    cells.change(at, size, [&](const Held& before) { return Held{content, before.count + 1}; });
                  });
   }

@@ -22,7 +22,7 @@
 
 namespace crossdock {
 
-using ContentId = uint64_t;  // of a snapshot's content; 0: nothing that anybody knows (torn, foreign, never written)
+using ContentTag = uint64_t;  // of a snapshot's content; 0: nothing that anybody knows (torn, foreign, never written)
 
 namespace shadow {
 class ShadowCells;
@@ -33,19 +33,19 @@ class Shadow {
  public:
   // `initial`: what its cells hold before anything is written: a source's content, 0 for a target.
   Shadow(std::shared_ptr<const Valid<RuntimeBinding>> binding, std::shared_ptr<const Valid<CacheSchema>> schema,
-         ContentId initial);
+         ContentTag initial);
 
   const RuntimeBinding& binding() const { return **binding_; }
 
   // The source's pages got another content (the framework broke its word), or are torn (0).
-  void overwrite_all(ContentId content);
+  void overwrite_all(ContentTag content);
 
   // Does the whole target hold `content`, each cell written exactly once since the start (`exactly_once`), none
   // missing? Empty, or the first fault: "component key layer 3 head 1 token 17: was never written".
-  std::string check(ContentId content, bool exactly_once) const;
+  std::string check(ContentTag content, bool exactly_once) const;
 
   // Volumes in bytes: what holds `content`, all cells.
-  uint64_t bytes_holding(ContentId content) const;
+  uint64_t bytes_holding(ContentTag content) const;
   uint64_t total_bytes() const;
 
   // A number that is equal for equal contents of the cells of the steps' end in their order, and differs for others:

@@ -9,7 +9,7 @@
 namespace crossdock::shadow {
 
 ShadowCells::ShadowCells(std::shared_ptr<const Valid<RuntimeBinding>> of_binding,
-                         std::shared_ptr<const Valid<CacheSchema>> schema, ContentId initial)
+                         std::shared_ptr<const Valid<CacheSchema>> schema, ContentTag initial)
     : binding_(std::move(of_binding)), schema_(std::move(schema)) {
   for (const PageTable& table : binding().page_tables) slots_.emplace(table.id, table.slots);
   const std::vector<ViewLayer> all = layers_of_views(binding(), **schema_);

@@ -29,7 +29,7 @@ struct BytePlace {
 class ShadowCells {
  public:
   ShadowCells(std::shared_ptr<const Valid<RuntimeBinding>> binding, std::shared_ptr<const Valid<CacheSchema>> schema,
-              ContentId initial);
+              ContentTag initial);
   ShadowCells(const ShadowCells&) = delete;
   ShadowCells& operator=(const ShadowCells&) = delete;
 

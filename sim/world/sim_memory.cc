@@ -41,7 +41,7 @@ Status SimMemory::add(SimMember& member, bool carries_bytes) {
   member.shadow = std::make_unique<Shadow>(member.binding, member.schema, is_source ? member.content : 0);
   if (!carries_bytes) return Status();
   member.memory.emplace();
-  TRY_STATUS(member.memory->add(*member.binding));
+  TRY_STATUS(member.memory->add(**member.binding));
   fill_guards(*member.memory);
   if (is_source) write_synthetic(*member.binding, **member.schema, member.content, *member.memory);
   return Status();

@@ -30,7 +30,7 @@ struct SimMember {
   std::string name;  // "move/target p0-t0"
   Role role = Role::kSource;
   Place place;
-  BindingPointer binding;
+  BindingPointer binding;  // of a KV cache: its views say what its bytes hold
   std::shared_ptr<const Valid<CacheSchema>> schema;
   uint64_t content = 0;                // seed of what its source holds, or of what it is to get
   std::optional<RegionMemory> memory;  // where bytes are carried

@@ -44,7 +44,7 @@ Status SimRuntime::hold(OpId op, const char* name, const ParticipantId& particip
                  costs.registration_us_per_gbyte * static_cast<double>(world.wire_bytes(region.bytes)) / 1e9;
   return post(op, name, participant, cost_us, [&world](SimMember& member) {
     Completion completion;
-    completion.result = member.binding;
+    completion.result = AnyBinding(member.binding);
     if (member.is_held) return completion;
     if (member.is_active || member.is_released)
       return completion_of(Status(Code::kConflict, "was activated or released before"));

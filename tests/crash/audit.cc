@@ -95,18 +95,18 @@ void audit(const OpenStore& store, AuditTime time, Findings& findings) {
       if (!record.removed) needed.insert(segment);
     }
     object_lists.insert(numbered_key(kObjectsPrefix, record.sequence));
-    if (record.snapshot) manifests.insert(numbered_key(kManifestPrefix, record.sequence));
+    if (record.content) manifests.insert(numbered_key(kManifestPrefix, record.sequence));
     tenants[record.tenant] += record.bytes;
     if (record.removed) {
       ++counted.removed;
       counted.removed_bytes += record.bytes;
     } else {
-      ++(record.snapshot ? counted.snapshots : counted.page_publications);
+      ++(record.content ? counted.snapshots : counted.page_publications);
       counted.objects += record.object_count;
       counted.bytes += record.bytes;
       counted.pins += record.pins.size();
-      if (record.snapshot && !snapshots.insert(*record.snapshot).second)
-        findings.push_back(fmt::format("I2: snapshot {} has several publications", record.snapshot->hex()));
+      if (record.content && !snapshots.insert(*record.content).second)
+        findings.push_back(fmt::format("I2: snapshot {} has several publications", record.content->hex()));
     }
     const uint64_t sequence = record.sequence;
     publications[sequence] = std::move(record);

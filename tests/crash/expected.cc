@@ -99,7 +99,7 @@ Expected::Seen Expected::look(StoreCore& core, Findings& findings) const {
       }
       bool pinned = false;
       for (const PublicationInfo& info : infos.value())
-        if (info.snapshot == id && !info.removed) pinned = !info.pins.empty();
+        if (info.content == id && !info.removed) pinned = !info.pins.empty();
       seen.snapshots[name] = {true, pinned};
       if (const Status status = check_snapshot(core, memory, found.value(), name, seed_); !status.ok())
         findings.push_back(fmt::format("I2: '{}' is found and not whole: {}", name, status.message()));
@@ -125,7 +125,7 @@ Expected::Seen Expected::look(StoreCore& core, Findings& findings) const {
 // Asking again how a transaction ended gives the answer that fits what is there.
 void Expected::check_txn(StoreCore& core, const Event& event, bool happened, Findings& findings) const {
   UploadTarget target{tenant_of(event.thread), std::nullopt, kLongLease};
-  if (!event.name.empty()) target.snapshot = snapshot_id(event.name);
+  if (!event.name.empty()) target.content = snapshot_id(event.name);
   const Result<TxnState> state = core.begin(TxnId(event.txn), target);
   const bool is_committed = state.ok() && state.value().phase == TxnPhase::kCommitted;
   const bool is_aborted = state.ok() && state.value().phase == TxnPhase::kAborted;

@@ -147,7 +147,7 @@ class Workload::Thread {
     TRY(const std::vector<PublicationInfo> infos, core().list());
     const SnapshotId id = snapshot_id(name);
     for (const PublicationInfo& info : infos)
-      if (info.snapshot == id && !info.removed) return info.sequence;
+      if (info.content == id && !info.removed) return info.sequence;
     return uint64_t{0};
   }
 
@@ -222,7 +222,7 @@ class Workload::Thread {
     if (!all_.expect(infos.status(), "list")) return;
     std::vector<uint64_t> own;
     for (const PublicationInfo& info : infos.value())
-      if (!info.snapshot && !info.removed && info.tenant == tenant_of(number_)) own.push_back(info.sequence);
+      if (!info.content && !info.removed && info.tenant == tenant_of(number_)) own.push_back(info.sequence);
     if (own.empty()) return;
     step.sequence = own[rng_.below(own.size())];
     begins(step);

@@ -646,7 +646,7 @@ struct NaiveCopier {
     RC_ASSERT(counts.ranges == lowered.counts().ranges);
     RC_ASSERT(counts.bytes == lowered.counts().bytes);
     RC_ASSERT(counts.steps <= lowered.counts().steps_planned);
-    RC_ASSERT(lowered.counts().steps_planned <= lowered.counts().head_rows);
+    RC_ASSERT(lowered.counts().steps_planned <= lowered.counts().row_pieces);
   }
 
  private:
@@ -835,9 +835,9 @@ RC_GTEST_PROP(Lowering, CopiesEachRequiredByteOnceAndTouchesNothingElse, (const 
   const bool divided = has_divided_dims(drawn.source_bindings, drawn.source->cache_schema) ||
                        has_divided_dims(drawn.target_bindings, target_schema);
   if (divided)
-    RC_ASSERT(lowered.counts().head_rows >= head_rows);
+    RC_ASSERT(lowered.counts().row_pieces >= head_rows);
   else
-    RC_ASSERT(lowered.counts().head_rows == head_rows);
+    RC_ASSERT(lowered.counts().row_pieces == head_rows);
   check_parts(*plan, source, target, lowered);
   RC_CLASSIFY(copier.counts.bytes > 200, "more than 200 bytes");
   RC_CLASSIFY(plan->edges.size() > 10, "more than 10 edges");

@@ -192,9 +192,11 @@ RC_GTEST_PROP(StoreProperty, WhatWasUploadedFromAnyPlacementIsRestoredIntoAnyOth
   UploadOptions upload_options;
   upload_options.txn = TxnId("upload");
   upload_options.tenant = "team-a";
-  upload_options.documents = {std::make_shared<const Valid<PlacementManifest>>(source_placement),
-                              std::make_shared<const Valid<SnapshotDescriptor>>(snapshot),
-                              std::make_shared<const Valid<StoreLayout>>(layout)};
+  KvUpload what;
+  what.documents = {std::make_shared<const Valid<PlacementManifest>>(source_placement),
+                    std::make_shared<const Valid<SnapshotDescriptor>>(snapshot),
+                    std::make_shared<const Valid<StoreLayout>>(layout)};
+  upload_options.planner = std::make_shared<const KvUploadPlanner>(std::move(what));
   upload_options.participants = source.participants();
   upload_options.window.operation_count_max = option_choices.between(1, 4);
   Upload upload(upload_options);
@@ -204,11 +206,13 @@ RC_GTEST_PROP(StoreProperty, WhatWasUploadedFromAnyPlacementIsRestoredIntoAnyOth
 
   RestoreOptions restore_options;
   restore_options.operation = OperationId("restore");
-  restore_options.target = std::make_shared<const Valid<PlacementManifest>>(target_placement);
+  KvRestore wanted;
+  wanted.target = std::make_shared<const Valid<PlacementManifest>>(target_placement);
+  wanted.what = digest(snapshot);
   restore_options.participants = target.participants();
-  restore_options.what = digest(snapshot);
   restore_options.lease.holder = "restorer";
-  restore_options.limits.get_bytes_max = option_choices.between(1, 200);
+  wanted.limits.get_bytes_max = option_choices.between(1, 200);
+  restore_options.planner = std::make_shared<const KvRestorePlanner>(std::move(wanted));
   Restore restore(restore_options);
   Memory expected = target.memory;
   target.write_elements(*schema, expected);

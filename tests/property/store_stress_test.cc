@@ -53,7 +53,7 @@ struct Side {
           *placement, digest(*placement), part.participant, snapshot->tokens, digest(snapshot), request, diagnostics);
       CHECK(bound.has_value());
       bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*bound)));
-      CHECK(memory.add(*bindings.back()).ok());
+      CHECK(memory.add(**bindings.back()).ok());
       participants.push_back(part.participant);
     }
     fill_guards(memory);
@@ -148,8 +148,10 @@ class Stress {
     UploadOptions options;
     options.txn = TxnId(name);
     options.tenant = "team";
-    options.documents = {side.placement, std::make_shared<const Valid<SnapshotDescriptor>>(snapshot_of_worker(worker)),
-                         std::make_shared<const Valid<StoreLayout>>(std::move(*layout))};
+    KvUpload what;
+    what.documents = {side.placement, std::make_shared<const Valid<SnapshotDescriptor>>(snapshot_of_worker(worker)),
+                      std::make_shared<const Valid<StoreLayout>>(std::move(*layout))};
+    options.planner = std::make_shared<const KvUploadPlanner>(std::move(what));
     options.participants = side.participants;
     options.seed = worker;
     const std::atomic<bool> interrupted = is_interrupted;
@@ -168,9 +170,11 @@ class Stress {
     side.join(Role::kTarget);
     RestoreOptions options;
     options.operation = OperationId(name);
-    options.target = side.placement;
+    KvRestore wanted;
+    wanted.target = side.placement;
+    wanted.what = digest(snapshot_of_worker(owner));
+    options.planner = std::make_shared<const KvRestorePlanner>(std::move(wanted));
     options.participants = side.participants;
-    options.what = digest(snapshot_of_worker(owner));
     options.lease = LeaseRequest{name};
     options.seed = worker;
     Restore restore(std::move(options));

@@ -91,7 +91,7 @@ RecordedRuns record_transfer(const Schedule& schedule) {
     const Role role = peer.text().starts_with("source") ? Role::kSource : Role::kTarget;
     const ParticipantId participant(peer.text().substr(peer.text().find('/') + 1));
     return recordings.wrap(peer.text(), protocol, role, transfer.participant_options(participant, ++number),
-                           options.documents, options.plan, options.lower);
+                           record_of(options).value().transfer);
   });
   run(world, schedule, *transfer.coordinator);
   return recordings.take(world.step_count());
@@ -113,9 +113,11 @@ UploadOptions RecordedStore::upload_options(const std::string& txn, bool pages) 
   UploadOptions options;
   options.txn = TxnId(txn);
   options.tenant = (*snapshot_)->tenant;
-  options.documents = UploadDocuments{source_.placement, snapshot_, layout_};
+  KvUpload upload;
+  upload.documents = UploadDocuments{source_.placement, snapshot_, layout_};
+  if (pages) upload.page_keys = page_keys_;
+  options.planner = std::make_shared<const KvUploadPlanner>(std::move(upload));
   options.participants = participants_of(source_);
-  if (pages) options.page_keys = page_keys_;
   options.ttl = Duration::from_s(3600);
   return options;
 }
@@ -136,18 +138,23 @@ RecordedRuns RecordedStore::record_upload(const Schedule& schedule, bool pages) 
 RestoreOptions RecordedStore::restore_options(bool pages) const {
   RestoreOptions options;
   options.operation = OperationId("op");
-  options.target = target_.placement;
+  KvRestore restore;
+  restore.target = target_.placement;
+  restore.limits.get_bytes_max = 32;  // several gets of an object
+  restore.what = digest(*snapshot_);
   options.participants = participants_of(target_);
   options.lease.holder = "restore";
-  options.limits.get_bytes_max = 32;  // several gets of an object
-  options.what = digest(*snapshot_);
-  if (!pages) return options;
+  const auto planned = [&] {
+    options.planner = std::make_shared<const KvRestorePlanner>(std::move(restore));
+    return options;
+  };
+  if (!pages) return planned();
   const LayoutCatalog empty(make_page_domain(*snapshot_, kPageTokens).value());
   LayoutCatalog catalog = empty.with_layout(*layout_, 0).value();
   PrefixMatch match = match_prefix(catalog, page_keys_, EveryPage()).value();
-  options.what = std::make_shared<const PrefixRestore>(
+  restore.what = std::make_shared<const PrefixRestore>(
       PrefixRestore{std::move(catalog), std::move(match), page_keys_, *snapshot_});
-  return options;
+  return planned();
 }
 
 RecordedRuns RecordedStore::record_restore(const Schedule& schedule, bool pages) {

@@ -139,7 +139,8 @@ SmallTransfer::SmallTransfer(const PartitionSizes& source_sizes, const Partition
   write_items(source);
   CoordinatorOptions& options = coordinator_options;
   options.operation = OperationId("op");
-  options.documents = TransferDocuments{source.placement, target.placement, snapshot};
+  options.planner = std::make_shared<const KvTransferPlanner>(
+      KvTransfer{TransferDocuments{source.placement, target.placement, snapshot}, PlanOptions(), LowerLimits()});
   options.checksum = checksum;
   options.seed = seed;
   uint64_t number = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/coordinator.h"
+#include "executor/kv/kv_transfer.h"
 #include "executor/target.h"
 #include "executor/transfer_job.h"
 #include "executor/writer.h"

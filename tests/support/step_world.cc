@@ -39,7 +39,7 @@ std::vector<ScheduledDeviation> draw_two_deviations(Rng& rng, size_t step_count,
   return two;
 }
 
-void StepWorld::add_runtime(const ParticipantId& participant, Role role, BindingPointer binding,
+void StepWorld::add_runtime(const ParticipantId& participant, Role role, AnyBinding binding,
                             std::map<RegionId, std::vector<std::byte>>& bytes) {
   RuntimeState& state = runtimes_[{role, participant}];
   state.binding = binding;

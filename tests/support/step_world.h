@@ -49,7 +49,7 @@ std::vector<ScheduledDeviation> draw_two_deviations(Rng& rng, size_t step_count,
 
 // What a runtime did for a participant.
 struct RuntimeState {
-  BindingPointer binding;
+  AnyBinding binding;
   std::vector<std::pair<RegionKey, std::vector<std::byte>*>> regions;
   int pins = 0;
   int reserves = 0;
@@ -63,7 +63,7 @@ class StepWorld {
   explicit StepWorld(uint64_t seed = 1) : rng_(seed) {}
 
   // A participant of a runtime: its binding, and the bytes of its regions, which outlive the world.
-  void add_runtime(const ParticipantId& participant, Role role, BindingPointer binding,
+  void add_runtime(const ParticipantId& participant, Role role, AnyBinding binding,
                    std::map<RegionId, std::vector<std::byte>>& bytes);
   void add(const PeerId& peer, Role role, Protocol& protocol);
   void set_store(BlockingStore& store) { store_ = &store; }

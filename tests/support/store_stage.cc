@@ -63,7 +63,9 @@ UploadOptions SmallUpload::options() const {
   UploadOptions made;
   made.txn = TxnId("upload");
   made.tenant = "team-a";
-  made.documents = UploadDocuments{source.placement, snapshot, layout};
+  KvUpload upload;
+  upload.documents = UploadDocuments{source.placement, snapshot, layout};
+  made.planner = std::make_shared<const KvUploadPlanner>(std::move(upload));
   for (const BindingPointer& binding : source.bindings) made.participants.push_back((*binding)->participant);
   made.window = WindowLimits{2, 1 << 20};
   return made;
@@ -82,11 +84,13 @@ SmallRestore::SmallRestore(const Valid<CacheSchema>& schema, const Valid<Snapsho
 RestoreOptions SmallRestore::options() const {
   RestoreOptions made;
   made.operation = OperationId("op");
-  made.target = target.placement;
+  KvRestore restore;
+  restore.target = target.placement;
+  restore.what = digest(snapshot);
+  restore.limits.get_bytes_max = 32;  // several gets
+  made.planner = std::make_shared<const KvRestorePlanner>(std::move(restore));
   for (const BindingPointer& binding : target.bindings) made.participants.push_back((*binding)->participant);
-  made.what = digest(snapshot);
   made.lease = LeaseRequest{"restorer", Duration::from_s(60)};
-  made.limits.get_bytes_max = 32;  // several gets
   made.window = WindowLimits{2, 1 << 20};
   return made;
 }

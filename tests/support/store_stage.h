@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/store/store_core.h"
+#include "executor/kv/kv_store.h"
 #include "executor/restore.h"
 #include "executor/upload.h"
 #include "tests/support/small_transfer.h"

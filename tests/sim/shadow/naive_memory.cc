@@ -8,7 +8,7 @@
 
 namespace crossdock::testing {
 
-NaiveMemory::NaiveMemory(const RuntimeBinding& binding, const CacheSchema& schema, ContentId initial)
+NaiveMemory::NaiveMemory(const RuntimeBinding& binding, const CacheSchema& schema, ContentTag initial)
     : instance(binding.instance) {
   for (const Region& region : binding.regions) regions[region.id].resize(region.bytes);
   for (const View& view : binding.views) add(binding, schema, view, initial);
@@ -19,12 +19,12 @@ std::vector<ByteTag>* NaiveMemory::find(const RegionKey& key) {
   return key.owner == instance && found != regions.end() ? &found->second : nullptr;
 }
 
-void NaiveMemory::overwrite_all(ContentId content) {
+void NaiveMemory::overwrite_all(ContentTag content) {
   for (auto& [id, bytes] : regions)
     for (ByteTag& tag : bytes) tag.content = content;
 }
 
-void NaiveMemory::add(const RuntimeBinding& binding, const CacheSchema& schema, const View& view, ContentId initial) {
+void NaiveMemory::add(const RuntimeBinding& binding, const CacheSchema& schema, const View& view, ContentTag initial) {
   for_each_element(
       view, binding.page_tables, schema,
       [&](const Component& component, uint64_t layer, uint64_t token, uint64_t head, uint64_t dim, uint64_t address) {
@@ -65,7 +65,7 @@ std::string text_of(const ByteTag& tag, uint64_t byte) {
   return text;
 }
 
-std::string fault_of(const ByteTag& tag, ContentId content, bool exactly_once) {
+std::string fault_of(const ByteTag& tag, ContentTag content, bool exactly_once) {
   if (tag.content == content && (!exactly_once || tag.count == 1)) return "";
   const std::string place = text_of(tag, tag.name->byte);
   if (tag.count == 0) return place + ": was never written";

@@ -27,7 +27,7 @@ struct ByteTag {
   std::optional<CellName> name;  // empty: no view of this participant holds the byte
   uint64_t token = 0;            // the first of its row that the view holds
   bool is_state = false;
-  ContentId content = 0;
+  ContentTag content = 0;
   uint64_t count = 0;
 };
 
@@ -36,7 +36,7 @@ struct NaiveMemory {
   std::map<RegionId, std::vector<ByteTag>> regions;
   InstanceId instance;
 
-  NaiveMemory(const RuntimeBinding& binding, const CacheSchema& schema, ContentId initial);
+  NaiveMemory(const RuntimeBinding& binding, const CacheSchema& schema, ContentTag initial);
 
   // Null when the key is of another instance, or of no region.
   std::vector<ByteTag>* find(const RegionKey& key);
@@ -48,10 +48,10 @@ struct NaiveMemory {
         if (bytes[i].name) visit(id, i, bytes[i]);
   }
 
-  void overwrite_all(ContentId content);
+  void overwrite_all(ContentTag content);
 
  private:
-  void add(const RuntimeBinding& binding, const CacheSchema& schema, const View& view, ContentId initial);
+  void add(const RuntimeBinding& binding, const CacheSchema& schema, const View& view, ContentTag initial);
 };
 
 struct NaiveBytes {
@@ -69,6 +69,6 @@ bool is_right(const std::vector<NaiveBytes>& bytes);
 std::string text_of(const ByteTag& tag, uint64_t byte);
 
 // What is wrong with a byte, as the shadow says it; empty when nothing is.
-std::string fault_of(const ByteTag& tag, ContentId content, bool exactly_once);
+std::string fault_of(const ByteTag& tag, ContentTag content, bool exactly_once);
 
 }  // namespace crossdock::testing

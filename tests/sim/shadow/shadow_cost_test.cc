@@ -47,7 +47,7 @@ Cost cost_of(const Pools& source, const Pools& target, const Valid<CacheSchema>&
              bool step_by_step) {
   const auto job = job_between(schema, tokens, source, target);
   const auto shared = std::make_shared<const Valid<CacheSchema>>(schema);
-  const BindingPointer& binding = job->target_bindings.front();
+  const BindingPointer binding = job->target_bindings.front().as<RuntimeBinding>();
   Shadow to(binding, shared, 0);
   Cost cost;
   double land_s = 0;
@@ -57,14 +57,14 @@ Cost cost_of(const Pools& source, const Pools& target, const Valid<CacheSchema>&
   const auto since = [](Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
-  for (const LoweredPair& pair : job->lowered->pairs()) {
-    if ((*job->plan)->targets[pair.target].text() != (*binding)->participant.text()) continue;
-    const std::string& name = (*job->plan)->sources[pair.source].text();
+  for (const CopyPair& pair : job->copies->pairs()) {
+    if (job->copies->targets()[pair.target].text() != (*binding)->participant.text()) continue;
+    const std::string& name = job->copies->sources()[pair.source].text();
     const auto of_source = std::ranges::find_if(
-        job->source_bindings, [&](const BindingPointer& each) { return (*each)->participant.text() == name; });
-    Shadow from(*of_source, shared, 7);
+        job->source_bindings, [&](const AnyBinding& each) { return each->participant.text() == name; });
+    Shadow from(of_source->as<RuntimeBinding>(), shared, 7);
     Diagnostics diagnostics;
-    const auto work = pair_work(*job->lowered, pair, StepSplit(), BatchLimits(), diagnostics)->work;
+    const auto work = pair_work(*job->copies, pair, StepSplit(), BatchLimits(), diagnostics)->work;
     const size_t count = work->steps.size();
     const size_t heap_before = heap_bytes();
     const Clock::time_point begin = Clock::now();

@@ -48,14 +48,15 @@ std::unique_ptr<World> random_world(const Draw& draw, Choices& choices) {
                           to_json(*documents.target), to_json(snapshot));
   for (const BindingPointer& binding : sources) RC_LOG() << "source-binding.json: " << to_json(*binding) << "\n";
   for (const BindingPointer& binding : targets) RC_LOG() << "target-binding.json: " << to_json(*binding) << "\n";
-  Diagnostics diagnostics;
-  const auto job = make_job(documents, sources, targets, PlanOptions(), LowerLimits(), diagnostics);
-  if (job == nullptr) RC_LOG() << fault_lines(faults);
-  RC_ASSERT(job != nullptr || diagnostics.has(Rule::kPlanEmpty));
-  if (job == nullptr) return nullptr;
+  const auto made = KvTransferPlanner(KvTransfer{documents, PlanOptions(), LowerLimits()})
+                        .make_job("job", any_bindings(sources), any_bindings(targets));
+  if (!made.ok()) RC_LOG() << made.status().message();
+  RC_ASSERT(made.ok() || made.status().message().find("[plan-empty]") != std::string::npos);
+  if (!made.ok()) return nullptr;
+  const std::shared_ptr<TransferJob>& job = made.value();
   StepSplit split;
   if (choices.chance(1, 3)) split.bytes_max = choices.between(1, 40);
-  std::vector<ContentId> contents = {7};
+  std::vector<ContentTag> contents = {7};
   if (choices.chance(1, 2)) contents = {7, 8, 9};
   return std::make_unique<World>(*job, schema, contents, split);
 }
@@ -78,9 +79,9 @@ void check_checksums(World& world, Rng& rng) {
     const StepSpan span(pair.work, begin, begin + 1 + rng.below(std::min<size_t>(pair.work->steps.size() - begin, 6)));
     NaiveMemory& source = world.naive_sources[pair.source];
     NaiveMemory& target = world.naive_targets[pair.target];
-    const std::vector<ContentId> sent = contents_of(span, StepEnd::kSource, source, target);
-    const std::vector<ContentId> arrived = contents_of(span, StepEnd::kTarget, source, target);
-    const bool equal = sent == arrived && std::ranges::count(sent, ContentId{0}) == 0;
+    const std::vector<ContentTag> sent = contents_of(span, StepEnd::kSource, source, target);
+    const std::vector<ContentTag> arrived = contents_of(span, StepEnd::kTarget, source, target);
+    const bool equal = sent == arrived && std::ranges::count(sent, ContentTag{0}) == 0;
     RC_ASSERT((world.sources[pair.source].checksum(span, StepEnd::kSource) ==
                world.targets[pair.target].checksum(span, StepEnd::kTarget)) == equal);
   }

@@ -237,10 +237,11 @@ struct LayersWorld {
     Bindings sources = pools_of(*documents.source, *documents.snapshot, pools, 1);
     Bindings targets = pools_of(*documents.target, *documents.snapshot, pools, 2);
     targets[0] = with_layers_at(targets[0], region_bytes, slots, offset);
-    Diagnostics diagnostics;
-    job = make_job(documents, sources, targets, PlanOptions(), LowerLimits(), diagnostics);
-    EXPECT_NE(job, nullptr) << fault_lines(faults);
-    world = std::make_unique<World>(*job, schema, std::vector<ContentId>{7}, StepSplit());
+    auto made = KvTransferPlanner(KvTransfer{documents, PlanOptions(), LowerLimits()})
+                    .make_job("job", any_bindings(sources), any_bindings(targets));
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    job = std::move(made).value();
+    world = std::make_unique<World>(*job, schema, std::vector<ContentTag>{7}, StepSplit());
   }
 
   void land_all() {

@@ -29,8 +29,8 @@ std::shared_ptr<const CopyWork> single_bytes(const RuntimeBinding& binding, cons
 
 // The first disagreement between a shadow and what the tags say; empty when there is none.
 std::string difference(const Shadow& shadow, const SchemaPointer& schema, const NaiveMemory& memory,
-                       const std::set<ContentId>& contents) {
-  std::map<ContentId, uint64_t> bytes = {{0, 0}};
+                       const std::set<ContentTag>& contents) {
+  std::map<ContentTag, uint64_t> bytes = {{0, 0}};
   uint64_t total = 0;
   memory.for_each_held([&](const RegionId&, uint64_t, const ByteTag& tag) {
     ++bytes[tag.content];
@@ -44,21 +44,21 @@ std::string difference(const Shadow& shadow, const SchemaPointer& schema, const 
   const auto work = single_bytes(shadow.binding(), memory);
   if (work->steps.empty()) return "";
   const auto binding = std::make_shared<const Valid<RuntimeBinding>>(valid_or_die(RuntimeBinding(shadow.binding())));
-  std::map<uint32_t, ContentId> content_of;
-  for (const ContentId content : contents)
+  std::map<uint32_t, ContentTag> content_of;
+  for (const ContentTag content : contents)
     content_of[Shadow(binding, schema, content).checksum(StepSpan(work, 0, 1), StepEnd::kTarget)] = content;
   for (size_t i = 0; i < work->steps.size(); ++i) {
     const CopyStep& step = work->steps[i];
     const RegionId& region = work->target_regions[step.target_region].id;
     const ByteTag& tag = memory.regions.at(region)[step.target_offset];
     const auto found = content_of.find(shadow.checksum(StepSpan(work, i, i + 1), StepEnd::kTarget));
-    const ContentId held = found == content_of.end() ? 0 : found->second;
+    const ContentTag held = found == content_of.end() ? 0 : found->second;
     if (held != tag.content)
       return fmt::format("{} ({} byte {}) holds {}, not {}", text_of(tag, tag.name->byte), region.text(),
                          step.target_offset, held, tag.content);
   }
 
-  for (const ContentId content : contents)
+  for (const ContentTag content : contents)
     for (const bool exactly_once : {false, true}) {
       std::set<std::string> faults;
       memory.for_each_held(
@@ -71,13 +71,20 @@ std::string difference(const Shadow& shadow, const SchemaPointer& schema, const 
   return "";
 }
 
+Bindings kv_of(const std::vector<AnyBinding>& bindings) {
+  Diagnostics diagnostics;
+  return kv_bindings(bindings, diagnostics).value();
+}
+
 }  // namespace
 
-World::World(const TransferJob& job, SchemaPointer of_schema, const std::vector<ContentId>& source_contents,
+World::World(const TransferJob& job, SchemaPointer of_schema, const std::vector<ContentTag>& source_contents,
              const StepSplit& split)
-    : schema(std::move(of_schema)), source_bindings(job.source_bindings), target_bindings(job.target_bindings) {
+    : schema(std::move(of_schema)),
+      source_bindings(kv_of(job.source_bindings)),
+      target_bindings(kv_of(job.target_bindings)) {
   for (size_t i = 0; i < source_bindings.size(); ++i) {
-    const ContentId content = source_contents[i % source_contents.size()];
+    const ContentTag content = source_contents[i % source_contents.size()];
     contents.insert(content);
     sources.emplace_back(source_bindings[i], schema, content);
     naive_sources.emplace_back(**source_bindings[i], **schema, content);
@@ -86,12 +93,12 @@ World::World(const TransferJob& job, SchemaPointer of_schema, const std::vector<
     targets.emplace_back(binding, schema, 0);
     naive_targets.emplace_back(**binding, **schema, 0);
   }
-  for (const LoweredPair& pair : job.lowered->pairs()) {
+  for (const CopyPair& pair : job.copies->pairs()) {
     Diagnostics diagnostics;
-    const auto work = pair_work(*job.lowered, pair, split, BatchLimits(), diagnostics);
+    const auto work = pair_work(*job.copies, pair, split, BatchLimits(), diagnostics);
     CHECK(work.has_value());
-    pairs.push_back(Pair{work->work, number_of(source_bindings, (*job.plan)->sources[pair.source]),
-                         number_of(target_bindings, (*job.plan)->targets[pair.target])});
+    pairs.push_back(Pair{work->work, number_of(source_bindings, job.copies->sources()[pair.source]),
+                         number_of(target_bindings, job.copies->targets()[pair.target])});
   }
 }
 
@@ -123,14 +130,14 @@ std::string World::tear(const Pair& pair, size_t step) {
   return ShadowCopier::tear(*pair.work, step, sources[pair.source], targets[pair.target]);
 }
 
-void World::overwrite(size_t source, ContentId content) {
+void World::overwrite(size_t source, ContentTag content) {
   contents.insert(content);
   contents.erase(0);
   naive_sources[source].overwrite_all(content);
   sources[source].overwrite_all(content);
 }
 
-void World::overwrite_target(size_t target, ContentId content) {
+void World::overwrite_target(size_t target, ContentTag content) {
   contents.insert(content);
   contents.erase(0);
   naive_targets[target].overwrite_all(content);
@@ -144,8 +151,8 @@ std::string World::difference() const {
   return "";
 }
 
-std::vector<ContentId> contents_of(const StepSpan& span, StepEnd end, NaiveMemory& source, NaiveMemory& target) {
-  std::vector<ContentId> contents;
+std::vector<ContentTag> contents_of(const StepSpan& span, StepEnd end, NaiveMemory& source, NaiveMemory& target) {
+  std::vector<ContentTag> contents;
   for (const CopyStep& step : span.steps())
     for (const NaiveBytes& bytes : bytes_of(span.work(), step, source, target))
       contents.push_back((end == StepEnd::kSource ? bytes.source : bytes.target)->content);
@@ -187,12 +194,11 @@ std::shared_ptr<TransferJob> job_between(const Valid<CacheSchema>& schema, uint6
   documents.snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(snapshot_of(schema, Range(0, tokens)));
   documents.source = std::make_shared<const Valid<PlacementManifest>>(placed(schema, source.sizes, "source"));
   documents.target = std::make_shared<const Valid<PlacementManifest>>(placed(schema, target.sizes, "target"));
-  Diagnostics diagnostics;
-  auto job =
-      make_job(documents, pools_of(*documents.source, *documents.snapshot, source, 1),
-               pools_of(*documents.target, *documents.snapshot, target, 2), PlanOptions(), LowerLimits(), diagnostics);
-  CHECK(job != nullptr);
-  return job;
+  auto job = KvTransferPlanner(KvTransfer{documents, PlanOptions(), LowerLimits()})
+                 .make_job("job", any_bindings(pools_of(*documents.source, *documents.snapshot, source, 1)),
+                           any_bindings(pools_of(*documents.target, *documents.snapshot, target, 2)));
+  CHECK(job.ok());
+  return std::move(job).value();
 }
 
 }  // namespace crossdock::testing

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/kv/kv_transfer.h"
 #include "executor/transfer_job.h"
 #include "model/kv/pool_binding.h"
 #include "sim/shadow/shadow.h"
@@ -36,9 +37,9 @@ struct World {
   std::vector<NaiveMemory> naive_sources;
   std::vector<NaiveMemory> naive_targets;
   std::vector<Pair> pairs;
-  std::set<ContentId> contents;
+  std::set<ContentTag> contents;
 
-  World(const TransferJob& job, SchemaPointer of_schema, const std::vector<ContentId>& source_contents,
+  World(const TransferJob& job, SchemaPointer of_schema, const std::vector<ContentTag>& source_contents,
         const StepSplit& split);
 
   static size_t number_of(const Bindings& bindings, const PlanEnd& end);
@@ -47,15 +48,15 @@ struct World {
   // Empty, or what the shadow says of the step; a step that is wrong changes nothing.
   std::string land(const Pair& pair, size_t step);
   std::string tear(const Pair& pair, size_t step);
-  void overwrite(size_t source, ContentId content);
-  void overwrite_target(size_t target, ContentId content);
+  void overwrite(size_t source, ContentTag content);
+  void overwrite_target(size_t target, ContentTag content);
 
   // The first disagreement between the targets' shadows and what their tags say; empty when there is none.
   std::string difference() const;
 };
 
 // The bytes of some steps at one end, by content.
-std::vector<ContentId> contents_of(const StepSpan& span, StepEnd end, NaiveMemory& source, NaiveMemory& target);
+std::vector<ContentTag> contents_of(const StepSpan& span, StepEnd end, NaiveMemory& source, NaiveMemory& target);
 
 struct Pools {
   PartitionSizes sizes;

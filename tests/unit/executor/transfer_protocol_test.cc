@@ -255,7 +255,7 @@ TEST(Transfer, RepliesOfAnEarlierOperationOrAnEarlierLifeCountForNothing) {
   SmallTransfer transfer;
   CoordinatorOptions options;
   options.operation = OperationId("second");
-  options.documents = TransferDocuments{transfer.source.placement, transfer.target.placement, transfer.snapshot};
+  options.planner = transfer.coordinator_options.planner;
   for (const BindingPointer& binding : transfer.source.bindings)
     options.sources.push_back({(*binding)->participant, source_peer((*binding)->participant)});
   for (const BindingPointer& binding : transfer.target.bindings)

@@ -195,7 +195,7 @@ TEST(UploadLedger, ACommitNamesWhatIsMissingOrDifferent) {
 TEST(UploadLedger, APublicationIsOfTheKindThatTheTransactionWasBegunFor) {
   UploadLedger ledger;
   UploadTarget snapshot = kPages;
-  snapshot.snapshot = digest(example_snapshot());
+  snapshot.content = digest(example_snapshot());
   ASSERT_TRUE(ledger.begin(kTxn, snapshot, at_s(0)).ok());
   EXPECT_EQ(code_of(ledger.start_commit(kTxn, pages_of({}), at_s(0))), Code::kInvalidArgument);
   const TxnId pages("pages");
@@ -318,11 +318,11 @@ TEST(UploadLedger, ForgetsClosedTransactionsByAgeAndByNumberOldestFirst) {
 TEST(UploadLedger, KnowsTheUploadsOfASnapshot) {
   UploadLedger ledger;
   UploadTarget target = kPages;
-  target.snapshot = digest(example_snapshot());
+  target.content = digest(example_snapshot());
   for (const char* name : {"b", "a", "c"}) ASSERT_TRUE(ledger.begin(TxnId(name), target, at_s(0)).ok());
   ASSERT_TRUE(ledger.begin(TxnId("pages"), kPages, at_s(0)).ok());
   ASSERT_TRUE(ledger.abort(TxnId("c"), "x", at_s(0)).ok());
-  EXPECT_EQ(ledger.uploads_of(*target.snapshot), (std::vector<TxnId>{TxnId("a"), TxnId("b")}));
+  EXPECT_EQ(ledger.uploads_of(*target.content), (std::vector<TxnId>{TxnId("a"), TxnId("b")}));
 }
 
 TEST(UploadLedger, ARestoredTransactionGoesOnWithoutItsObjects) {

@@ -18,14 +18,14 @@ Region region_of(const char* id, uint64_t bytes, uint64_t epoch = 0, std::option
   return Region{RegionId(id), epoch, bytes, DeviceId("d"), address, {}};
 }
 
-Valid<RuntimeBinding> binding_of(std::vector<Region> regions, const char* instance = "i") {
+InstanceBinding binding_of(std::vector<Region> regions, const char* instance = "i") {
   RuntimeBinding binding = *example_binding();
   binding.instance = InstanceId(instance);
   binding.devices = {Device{DeviceId("d"), "host", kLast}};
   binding.regions = std::move(regions);
   binding.page_tables = {};
   binding.views = {};
-  return valid_or_die(binding);
+  return *valid_or_die(binding);  // its neutral half
 }
 
 RegionKey key_of(const char* id, uint64_t epoch = 0, std::optional<uint64_t> address = {}, const char* instance = "i") {

@@ -100,7 +100,7 @@ std::string hex(std::span<const std::byte> bytes) {
 struct World {
   World(Bindings bound, Valid<CacheSchema> cache_schema, uint64_t content_seed)
       : bindings(std::move(bound)), schema(std::move(cache_schema)), seed(content_seed) {
-    for (const Valid<RuntimeBinding>& binding : bindings) CHECK(memory.add(binding).ok());
+    for (const Valid<RuntimeBinding>& binding : bindings) CHECK(memory.add(*binding).ok());
     items = items_of(bindings, *schema, seed);
     fill_guards(memory);
   }

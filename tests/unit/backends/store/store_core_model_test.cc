@@ -134,7 +134,7 @@ class ModelRun {
     ASSERT_EQ(infos.size(), model_.publications.size()) << last_;
     for (const auto& [sequence, publication] : model_.publications) {
       EXPECT_EQ(info->sequence, sequence) << last_;
-      EXPECT_EQ(info->snapshot.has_value(), publication.snapshot.has_value());
+      EXPECT_EQ(info->content.has_value(), publication.snapshot.has_value());
       EXPECT_EQ(info->object_count, publication.object_count);
       EXPECT_EQ(info->bytes, publication.bytes);
       EXPECT_EQ(info->expires, publication.expires);
@@ -186,7 +186,7 @@ class ModelRun {
     if (rng_.chance(1, 2)) snapshot = rng_.below(kSnapshots);
     note("begin " + name);
     UploadTarget target{"team-a", std::nullopt, kTxnLease};
-    if (snapshot) target.snapshot = digest(numbered_snapshot(*snapshot));
+    if (snapshot) target.content = digest(numbered_snapshot(*snapshot));
     const Result<TxnState> state = store_.core().begin(TxnId(name), target);
     const auto known = model_.txns.find(name);
     if (known != model_.txns.end()) {
@@ -381,7 +381,7 @@ class ModelRun {
       lease.sequences = {*sequence};
       ASSERT_EQ(lease.found.objects.size(), 2u);
       for (size_t i = 0; i < 2; ++i) lease.bytes.push_back(snapshot_bytes(snapshot, i));
-      EXPECT_EQ((*lease.found.manifest)->snapshot, *numbered_snapshot(snapshot));
+      EXPECT_EQ(lease.found.manifest->content, digest(numbered_snapshot(snapshot)));
     } else {
       std::vector<PageObjectKey> asked;
       std::vector<PageObjectKey> expected;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/store/layout_registry.h"
 #include "executor/retry.h"
 #include "planner/kv/layout_catalog.h"
 #include "tests/support/example_documents.h"
@@ -57,7 +58,7 @@ TEST(StoreCore, WhatWasPublishedIsFoundAndReadBackByteByByteAlsoAfterARestart) {
   EXPECT_EQ(read_snapshot(store, 2), Code::kNotFound);
   ASSERT_TRUE(store.open().ok());
   EXPECT_EQ(read_snapshot(store, 1), Code::kOk);
-  EXPECT_EQ(*store.core().manifest(id_of(1)).value(), *store.look_up(id_of(1)).value().manifest);
+  EXPECT_EQ(store.core().manifest(id_of(1)).value().text(), store.look_up(id_of(1)).value().manifest.text());
 }
 
 TEST(StoreCore, ObjectsOfSeveralWritersAreAssembledFromTheirParts) {
@@ -383,19 +384,19 @@ TEST(StoreCore, ACatalogIsChangedByCompareAndSwapAndSurvivesARestart) {
   StoreLayout other = *first;
   other.object_order = ObjectOrder::kHpld;
   const Valid<StoreLayout> second = valid_or_die(std::move(other));
-  EXPECT_EQ(store.core().catalog(domain).value(), LayoutCatalog(domain));
-  const LayoutCatalog one = store.core().register_layout(domain, first, 0).value();
-  EXPECT_EQ(store.core().register_layout(domain, second, 0).status().code(), Code::kConflict) << "somebody was faster";
-  const LayoutCatalog two = store.core().register_layout(domain, second, one.revision()).value();
+  EXPECT_EQ(layout_catalog(store.core(), domain).value(), LayoutCatalog(domain));
+  const LayoutCatalog one = register_layout(store.core(), domain, first, 0).value();
+  EXPECT_EQ(register_layout(store.core(), domain, second, 0).status().code(), Code::kConflict) << "somebody was faster";
+  const LayoutCatalog two = register_layout(store.core(), domain, second, one.revision()).value();
   EXPECT_EQ(two.layouts().size(), 2u);
   EXPECT_NE(two.find(digest(first)), nullptr);
   EXPECT_NE(two.find(digest(second)), nullptr);
-  EXPECT_EQ(store.core().register_layout(domain, first, two.revision()).value(), two) << "it is there already";
+  EXPECT_EQ(register_layout(store.core(), domain, first, two.revision()).value(), two) << "it is there already";
   ASSERT_TRUE(store.open().ok());
-  EXPECT_EQ(store.core().catalog(domain).value(), two);
+  EXPECT_EQ(layout_catalog(store.core(), domain).value(), two);
   PageDomain elsewhere = domain;
   elsewhere.tenant = "team-b";
-  EXPECT_TRUE(store.core().catalog(elsewhere).value().layouts().empty());
+  EXPECT_TRUE(layout_catalog(store.core(), elsewhere).value().layouts().empty());
 }
 
 TEST(StoreCore, PutsAndGetsTogetherKeepToTheStagingMemory) {

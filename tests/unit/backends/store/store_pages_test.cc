@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/store/layout_registry.h"
 #include "model/wire/documents.h"
 #include "tests/support/store_stage.h"
 
@@ -109,7 +110,10 @@ UploadOutcome upload_pages_of(StoreStage& stage, const std::string& txn, uint64_
   SmallUpload upload(schema(), tokens, layout);
   UploadOptions options = upload.options();
   options.txn = TxnId(txn);
-  options.page_keys = keys_of(tokens / kPageTokens);
+  KvUpload pages;
+  pages.documents = UploadDocuments{upload.source.placement, upload.snapshot, upload.layout};
+  pages.page_keys = keys_of(tokens / kPageTokens);
+  options.planner = std::make_shared<const KvUploadPlanner>(std::move(pages));
   Upload protocol(std::move(options));
   StepWorld world;
   upload.join(world, protocol);
@@ -120,8 +124,8 @@ UploadOutcome upload_pages_of(StoreStage& stage, const std::string& txn, uint64_
 }
 
 LayoutCatalog registered_catalog(StoreStage& stage) {
-  const LayoutCatalog one = stage.core().register_layout(domain(), by_group(), 0).value();
-  return stage.core().register_layout(domain(), by_head(), one.revision()).value();
+  const LayoutCatalog one = register_layout(stage.core(), domain(), by_group(), 0).value();
+  return register_layout(stage.core(), domain(), by_head(), one.revision()).value();
 }
 
 struct PrefixRan {
@@ -134,7 +138,11 @@ PrefixRan restore_prefix(StoreStage& stage, const PrefixMatch& match, const Layo
   const Valid<SnapshotDescriptor> snapshot = tokens_snapshot(match.token_count);
   SmallRestore restore(schema(), snapshot, to, 3);
   RestoreOptions options = restore.options();
-  options.what = std::make_shared<const PrefixRestore>(PrefixRestore{catalog, match, keys_of(6), snapshot});
+  KvRestore prefix;
+  prefix.target = restore.target.placement;
+  prefix.what = std::make_shared<const PrefixRestore>(PrefixRestore{catalog, match, keys_of(6), snapshot});
+  prefix.limits.get_bytes_max = 32;  // several gets
+  options.planner = std::make_shared<const KvRestorePlanner>(std::move(prefix));
   Restore protocol(std::move(options));
   StepWorld world;
   restore.join(world, protocol);

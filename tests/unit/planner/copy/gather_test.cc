@@ -31,7 +31,7 @@ void PrintTo(const TransferCost& cost, std::ostream* out) {
 }
 
 void PrintTo(const StepCounts& counts, std::ostream* out) {
-  *out << fmt::format("{} bytes, {} head rows, {} planned, {} steps, {} ranges", counts.bytes, counts.head_rows,
+  *out << fmt::format("{} bytes, {} head rows, {} planned, {} steps, {} ranges", counts.bytes, counts.row_pieces,
                       counts.steps_planned, counts.steps, counts.ranges);
 }
 
@@ -173,7 +173,7 @@ LoweredPlan scattered_pages(uint64_t page_count) {
 TEST(ChooseGather, AStepIsOneOperationForEachIndexOfTheAxesThatAnOperationCannotHave) {
   const LoweredPlan lowered = token_major_to_head_major();
   EXPECT_EQ(lowered.counts(),
-            (StepCounts{.bytes = 12288, .head_rows = 96, .steps_planned = 1, .steps = 1, .ranges = 96}));
+            (StepCounts{.bytes = 12288, .row_pieces = 96, .steps_planned = 1, .steps = 1, .ranges = 96}));
   EXPECT_EQ(direct_operations(lowered, 0), 96u);
   EXPECT_EQ(direct_operations(lowered, 1), 12u);
   EXPECT_EQ(direct_operations(lowered, 2), 3u);
@@ -361,7 +361,7 @@ TEST(ChooseGather, ScatteredPagesOfManyRegionsArePackedIntoFewOperations) {
   const LoweredPlan lowered = lower_regions(scattered_slots(389), scattered_slots(617), 576);
   // 101 * 1,000 pages; no two that are neighbours on both sides; 101 * 16,000 rows of 576 bytes.
   EXPECT_EQ(lowered.counts(), (StepCounts{.bytes = 930'816'000,
-                                          .head_rows = 1'616'000,
+                                          .row_pieces = 1'616'000,
                                           .steps_planned = 101'000,
                                           .steps = 101'000,
                                           .ranges = 101'000}));
@@ -378,7 +378,7 @@ TEST(ChooseGather, PagesThatAreNeighboursInPairsAreHalfAsManyOperations) {
   EXPECT_EQ(
       lowered.counts(),
       (StepCounts{
-          .bytes = 930'816'000, .head_rows = 1'616'000, .steps_planned = 101'000, .steps = 50'500, .ranges = 50'500}));
+          .bytes = 930'816'000, .row_pieces = 1'616'000, .steps_planned = 101'000, .steps = 50'500, .ranges = 50'500}));
   EXPECT_EQ(choose(lowered, kFast).direct.operations, 50'500u);
   EXPECT_EQ(choose(lowered, kFast).packed.operations, 222u);
   EXPECT_EQ(choose(lowered, kFast).packed.pieces, 101'000u);
@@ -389,7 +389,7 @@ TEST(ChooseGather, PagesThatAreNeighboursInPairsAreHalfAsManyOperations) {
 TEST(ChooseGather, RowsOf576BytesAreOneOperationEachUnlessOneMayBeStrided) {
   const LoweredPlan lowered = lower_regions(scattered_slots(389), scattered_slots(617), 640);
   EXPECT_EQ(lowered.counts(), (StepCounts{.bytes = 930'816'000,
-                                          .head_rows = 1'616'000,
+                                          .row_pieces = 1'616'000,
                                           .steps_planned = 101'000,
                                           .steps = 101'000,
                                           .ranges = 1'616'000}));

@@ -959,7 +959,7 @@ TEST(FieldCases, U20ALatentIsPlannedOncePerLayerAndToken) {
   const Move move = move_live(source, target);
   EXPECT_EQ(planned_bytes(*move.plan), 27u * 100 * 576 * 2);
   EXPECT_EQ(move.lowered.counts().bytes, 27u * 100 * 576 * 2);
-  EXPECT_EQ(move.lowered.counts().head_rows, 27u * 100);
+  EXPECT_EQ(move.lowered.counts().row_pieces, 27u * 100);
   EXPECT_EQ(move.lowered.counts().steps_planned, 2u);  // one for each page
   expect_bytes(move.lowered, memory, target, expected);
 }
@@ -1455,7 +1455,7 @@ TEST(FieldCases, U71AThousandScatteredPagesOf101RegionsAreOneStepEach) {
   const Move move = move_live(pages.source, pages.target);
   EXPECT_EQ(move.plan->edges.size(), 1u);
   EXPECT_EQ(move.lowered.counts(), (StepCounts{.bytes = 101 * 1000 * ManyPages::kPageBytes,
-                                               .head_rows = 101 * 64000,
+                                               .row_pieces = 101 * 64000,
                                                .steps_planned = 101'000,
                                                .steps = 101'000,
                                                .ranges = 101'000}));

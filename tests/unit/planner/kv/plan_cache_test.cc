@@ -26,9 +26,9 @@ Valid<PlacementManifest> placement_of(uint64_t tp) {
 }
 
 // A pool for keys and one for values, pages at random slots of it.
-std::vector<PlanCache::BindingPointer> bindings_of(const BindingContext& context, uint64_t seed,
-                                                   const std::string& operation = "op") {
-  std::vector<PlanCache::BindingPointer> list;
+std::vector<BindingPointer> bindings_of(const BindingContext& context, uint64_t seed,
+                                        const std::string& operation = "op") {
+  std::vector<BindingPointer> list;
   const Valid<PlacementManifest> placement = valid_or_die(context.placement());
   for (const Part& part : placement->parts) {
     PoolRequest request;
@@ -63,14 +63,15 @@ class PlanCacheTest : public ::testing::Test {
     return made;
   }
   std::shared_ptr<const LoweredPlan> lower(PlanCache& cache, const PlanCache::PlanPointer& made,
-                                           std::vector<PlanCache::BindingPointer> from,
-                                           std::vector<PlanCache::BindingPointer> to) {
-    return cache.lower(made, source_context, std::move(from), target_context, std::move(to), diagnostics);
+                                           std::vector<BindingPointer> from, std::vector<BindingPointer> to) {
+    return cache.lower(
+        made, CachedSide{source_context, std::make_shared<const Valid<PlacementManifest>>(source), std::move(from)},
+        CachedSide{target_context, std::make_shared<const Valid<PlacementManifest>>(target), std::move(to)},
+        diagnostics);
   }
   // The same without a cache.
-  std::vector<CopyStep> lowered_anew(const PlanCache::PlanPointer& made,
-                                     const std::vector<PlanCache::BindingPointer>& from,
-                                     const std::vector<PlanCache::BindingPointer>& to) {
+  std::vector<CopyStep> lowered_anew(const PlanCache::PlanPointer& made, const std::vector<BindingPointer>& from,
+                                     const std::vector<BindingPointer>& to) {
     PlanCache fresh((PlanCacheLimits()));
     return all_steps(*lower(fresh, made, from, to));
   }
@@ -223,16 +224,16 @@ TEST_F(PlanCacheTest, ARebindTakesTheNewPlacementsForThoseThatAreGone) {
   PlanCache cache((PlanCacheLimits()));
   PlanCache::PlanPointer made;
   for (uint64_t round = 0; round < 3; ++round) {
-    const auto from_placement = std::make_unique<Valid<PlacementManifest>>(placement_of(4));
-    const auto to_placement = std::make_unique<Valid<PlacementManifest>>(placement_of(2));
+    const auto from_placement = std::make_shared<const Valid<PlacementManifest>>(placement_of(4));
+    const auto to_placement = std::make_shared<const Valid<PlacementManifest>>(placement_of(2));
     const BindingContext from_context(*from_placement);
     const BindingContext to_context(*to_placement);
     made = cache.plan(PlanSide(*from_placement, from_context.placement_digest()),
                       PlanSide(*to_placement, to_context.placement_digest()), {}, diagnostics);
     ASSERT_NE(made, nullptr);
     const auto in_one_process = [&](const BindingContext& context, const std::string& prefix) {
-      std::vector<PlanCache::BindingPointer> list;
-      for (const PlanCache::BindingPointer& binding : bindings_of(context, round)) {
+      std::vector<BindingPointer> list;
+      for (const BindingPointer& binding : bindings_of(context, round)) {
         RuntimeBinding changed = **binding;
         changed.instance = InstanceId("one");
         for (Region& region : changed.regions)
@@ -244,8 +245,9 @@ TEST_F(PlanCacheTest, ARebindTakesTheNewPlacementsForThoseThatAreGone) {
       }
       return list;
     };
-    const auto lowered = cache.lower(made, from_context, in_one_process(from_context, "s-"), to_context,
-                                     in_one_process(to_context, "t-"), diagnostics);
+    const auto lowered =
+        cache.lower(made, CachedSide{from_context, from_placement, in_one_process(from_context, "s-")},
+                    CachedSide{to_context, to_placement, in_one_process(to_context, "t-")}, diagnostics);
     ASSERT_NE(lowered, nullptr) << diagnostics.kept().front().to_line();
   }
   EXPECT_EQ(cache.counts(), (PlanCacheCounts{1, 2, 1, 2}));

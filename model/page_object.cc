@@ -1,4 +1,4 @@
-#include "executor/store_types.h"
+#include "model/page_object.h"
 
 #include <fmt/format.h>
 
