@@ -1,6 +1,8 @@
 // The names that operations use, one type each.
 #pragma once
 
+#include <cstdint>
+
 #include "base/strong_id.h"
 #include "model/ids.h"
 
@@ -11,5 +13,15 @@ using TxnId = StrongName<struct TxnTag>;              // of an upload; the uploa
 using PeerId = StrongName<struct PeerTag>;            // whom messages reach
 using LeaseId = StrongNumber<struct LeaseTag>;        // given by a store
 using ObjectNumber = StrongNumber<struct ObjectTag>;  // of stored bytes; a store never gives one twice
+
+// Gives each operation of a participant its id.
+class OpIds {
+ public:
+  OpId next() { return OpId(++last_); }
+  OpId last() const { return OpId(last_); }
+
+ private:
+  uint64_t last_ = 0;
+};
 
 }  // namespace crossdock

@@ -18,16 +18,6 @@
 
 namespace crossdock {
 
-// Gives each operation of a participant its id.
-class OpIds {
- public:
-  OpId next() { return OpId(++last_); }
-  OpId last() const { return OpId(last_); }
-
- private:
-  uint64_t last_ = 0;
-};
-
 class Mailbox {
  public:
   // `resend`: the waits between two sends of the same message; it is sent until it is stopped, whatever

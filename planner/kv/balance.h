@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "planner/kv/claims.h"
-#include "planner/kv/make_plan.h"
 #include "planner/kv/plan.h"
+#include "planner/kv/plan_options.h"
 #include "planner/kv/source_index.h"
 
 namespace crossdock {

@@ -17,21 +17,13 @@
 #include "model/kv/store.h"
 #include "model/valid.h"
 #include "planner/copy/bound_region.h"
+#include "planner/kv/bound_end.h"
 #include "planner/kv/plan_side.h"
 #include "planner/kv/store_geometry.h"
 
 namespace crossdock {
 
 struct SlotLimits;  // planner/kv/slot_limits.h
-
-// The views of one end of a plan. In a store all ends share one, without a name.
-struct BoundEnd {
-  std::string_view end;
-  const std::vector<View>* views;
-  const std::vector<PageTable>* page_tables;
-  std::vector<uint32_t> view_regions;  // of each view, a number in the side's regions
-  std::vector<uint32_t> regions;       // the same of each region of a binding
-};
 
 // Refers to the documents it was made from, which outlive it.
 class BoundSide {

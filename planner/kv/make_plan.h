@@ -17,53 +17,15 @@
 #include "model/kv/snapshot.h"
 #include "model/valid.h"
 #include "planner/kv/plan.h"
+#include "planner/kv/plan_options.h"
 #include "planner/kv/plan_side.h"
 
 namespace crossdock {
-
-// How a source is chosen among those that own the same elements.
-enum class SourceSelection {
-  kDeterministic,  // the source replica at index (target's replica ordinal mod their number)
-  kBalanced,       // so that the most loaded source NIC carries the least; see planner/kv/balance.h
-};
-
-// Participants that share a network interface. One that is in no group has its own.
-struct NicGroup {
-  std::string name;
-  std::vector<PlanEnd> participants;
-
-  friend auto operator<=>(const NicGroup&, const NicGroup&) = default;
-};
-
-struct PlanOptions {
-  std::optional<Range> snapshot_tokens;  // the snapshot's interval: windows keep their last tokens only
-  Range tokens = Range::all();           // plan only these of it
-  // The source's data-parallel rank. Without it the target's rank mod the number of available ranks, sorted, decides;
-  // with kBalanced any rank may serve.
-  std::optional<uint64_t> source_dp;
-  std::optional<uint64_t> target_dp;  // only targets of this rank
-  std::vector<PlanEnd> targets;       // only these; empty: all
-  std::vector<PlanEnd> sources;       // take from these only ("explicit"); empty: from all. Without source_dp one of
-                                      // their ranks serves a target, as above; kBalanced combines them
-  SourceSelection selection = SourceSelection::kDeterministic;
-  std::vector<NicGroup> nics;
-
-  friend auto operator<=>(const PlanOptions&, const PlanOptions&) = default;
-};
 
 // Whether the snapshot is one that both sides are about: the same resource, and the source's cache schema, whose digest
 // the caller gives. Adds diagnostics (plan-identity) when not.
 void check_snapshot(const SnapshotDescriptor& snapshot, const PlanSide& source,
                     const Sha256Digest& source_schema_digest, const PlanSide& target, Diagnostics& diagnostics);
-
-// What the most loaded source NIC sends, in bytes. Tokens without end are weighed as kWeighedTokens of them.
-struct BalanceReport {
-  uint64_t deterministic_bytes = 0;
-  uint64_t balanced_bytes = 0;
-  uint64_t bound_bytes = 0;  // no choice of sources can do with less
-};
-
-inline constexpr uint64_t kWeighedTokens = 32768;
 
 // Empty, and diagnostics are added, when the documents do not fit together (plan-schema: which field of which
 // component; plan-identity; plan-participant), something that is required has no source (plan-gap), the whole plan

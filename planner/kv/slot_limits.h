@@ -16,7 +16,8 @@
 #include <vector>
 
 #include "model/kv/cache_schema.h"
-#include "planner/kv/bound_side.h"
+#include "planner/copy/bound_region.h"
+#include "planner/kv/bound_end.h"
 
 namespace crossdock {
 

@@ -7,8 +7,8 @@
 
 #include "model/diagnostics.h"
 #include "model/kv/schema_rules.h"
-#include "planner/kv/make_plan.h"
 #include "planner/kv/plan.h"
+#include "planner/kv/plan_options.h"
 #include "planner/kv/plan_side.h"
 
 namespace crossdock {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "planner/kv/plan.h"
+#include "planner/kv/plan_proof.h"
 #include "planner/kv/verify_diagnostics.h"
 #include "planner/kv/verify_layers.h"
-#include "planner/kv/verify_plan.h"
 #include "planner/kv/verify_sweep.h"
 #include "planner/kv/verify_tokens.h"
 
@@ -25,7 +25,7 @@ enum class CoverageRule {
 class CoverageSweep {
  public:
   CoverageSweep(const std::vector<Edge>& edges, uint64_t token_range_count_max, WorkMeter& work,
-                FaultKeeper& diagnostics)
+                DiagnosticKeeper& diagnostics)
       : edges_(edges), tokens_(token_range_count_max, work), work_(work), diagnostics_(diagnostics) {}
 
   void begin();
@@ -79,7 +79,7 @@ class CoverageSweep {
   const std::vector<Edge>& edges_;
   TokenComparison tokens_;
   WorkMeter& work_;
-  FaultKeeper& diagnostics_;
+  DiagnosticKeeper& diagnostics_;
   uint64_t cells_ = 0;
 
   CoverageRule rule_ = CoverageRule::kExactlyOnce;

@@ -14,7 +14,7 @@ auto order_key(const PlanDiagnostic& diagnostic) {
 
 }  // namespace
 
-void FaultKeeper::add(PlanDiagnostic diagnostic) {
+void DiagnosticKeeper::add(PlanDiagnostic diagnostic) {
   ++count_;
   has_gap_ |= diagnostic.kind == PlanDiagnostic::Kind::kGap;
   if (kept_max_ == 0) return;
@@ -22,12 +22,12 @@ void FaultKeeper::add(PlanDiagnostic diagnostic) {
   if (diagnostics_.size() / 2 >= kept_max_) prune();  // twice as many, so that sorting costs little for each
 }
 
-std::vector<PlanDiagnostic> FaultKeeper::take() {
+std::vector<PlanDiagnostic> DiagnosticKeeper::take() {
   prune();
   return std::move(diagnostics_);
 }
 
-void FaultKeeper::prune() {
+void DiagnosticKeeper::prune() {
   std::sort(diagnostics_.begin(), diagnostics_.end(),
             [](const PlanDiagnostic& a, const PlanDiagnostic& b) { return order_key(a) < order_key(b); });
   if (diagnostics_.size() > kept_max_)

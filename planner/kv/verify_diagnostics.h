@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/kv/verify_plan.h"
+#include "planner/kv/plan_proof.h"
 
 namespace crossdock {
 
-class FaultKeeper {
+class DiagnosticKeeper {
  public:
-  explicit FaultKeeper(size_t kept_max) : kept_max_(kept_max) {}
+  explicit DiagnosticKeeper(size_t kept_max) : kept_max_(kept_max) {}
 
   void add(PlanDiagnostic diagnostic);
 

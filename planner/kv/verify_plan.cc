@@ -332,7 +332,7 @@ class PlanCheck {
   const VerifyLimits& limits_;
   Diagnostics& diagnostics_;
   WorkMeter work_;
-  FaultKeeper keeper_;
+  DiagnosticKeeper keeper_;
   CoverageSweep coverage_;
 
   std::vector<LayerMap> layer_maps_;  // one for each run of tensors with equal layers

@@ -3,7 +3,7 @@
 
 #include "model/diagnostics.h"
 #include "planner/kv/plan.h"
-#include "planner/kv/verify_plan.h"
+#include "planner/kv/plan_proof.h"
 
 namespace crossdock {
 

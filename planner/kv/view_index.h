@@ -10,7 +10,8 @@
 
 #include "base/range.h"
 #include "model/kv/view.h"
-#include "planner/kv/bound_side.h"
+#include "planner/copy/bound_region.h"
+#include "planner/kv/bound_end.h"
 #include "planner/kv/page_runs.h"
 
 namespace crossdock {
