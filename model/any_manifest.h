@@ -14,8 +14,8 @@ namespace crossdock {
 class AnyManifest {
  public:
   AnyManifest() = default;  // null
-  // There are, found by overload: ManifestEnvelope envelope_of(const Valid<Document>&), and std::string
-  // to_json(const Valid<Document>&), its canonical text.
+  // There are, found by overload (model/wire/documents.h has them): ManifestEnvelope envelope_of(const
+  // Valid<Document>&), and std::string to_json(const Valid<Document>&), its canonical text.
   template <class Document>
   AnyManifest(std::shared_ptr<const Valid<Document>> document)  // NOLINT: a conversion that loses nothing
       : envelope_(std::make_shared<const ManifestEnvelope>(envelope_of(*document))),

@@ -54,7 +54,7 @@ class Backend {
 
   // Of a store only. Its clock stands still but for this.
   virtual void pass_time(Duration duration) = 0;
-  virtual Status remove(const SnapshotId& snapshot) = 0;
+  virtual Status remove(const ContentId& content) = 0;
   virtual Status collect_garbage() = 0;
   virtual StoreUse store_use() = 0;
 };

@@ -20,7 +20,7 @@ class DecoratedBackend : public Backend {
   void run_together(const std::vector<std::function<void()>>& bodies) override { inside_->run_together(bodies); }
   void pause() override { inside_->pause(); }
   void pass_time(Duration duration) override { inside_->pass_time(duration); }
-  Status remove(const SnapshotId& snapshot) override { return inside_->remove(snapshot); }
+  Status remove(const ContentId& content) override { return inside_->remove(content); }
   Status collect_garbage() override { return inside_->collect_garbage(); }
   StoreUse store_use() override { return inside_->store_use(); }
 

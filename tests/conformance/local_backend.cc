@@ -43,7 +43,7 @@ class LocalBackend : public Backend {
   }
   void pause() override { std::this_thread::yield(); }
   void pass_time(Duration duration) override { passed_ns_ += duration.ns(); }
-  Status remove(const SnapshotId& snapshot) override { return store_->remove(snapshot); }
+  Status remove(const ContentId& content) override { return store_->remove(content); }
   Status collect_garbage() override { return store_->gc().status(); }
   StoreUse store_use() override {
     const StoreStats stats = store_->stats().value();

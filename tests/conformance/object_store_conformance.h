@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "model/kv/snapshot.h"
+#include "model/valid.h"
 #include "tests/conformance/conformance_test.h"
 
 namespace crossdock::testing {

@@ -100,7 +100,7 @@ class SimBackend : public Backend {
   void pause() override { wait_until(world_.engine(), world_.now() + kPause); }
 
   void pass_time(Duration duration) override { store_.advance_clock(duration); }
-  Status remove(const SnapshotId& snapshot) override { return store_.core()->remove(snapshot); }
+  Status remove(const ContentId& content) override { return store_.core()->remove(content); }
   Status collect_garbage() override { return store_.core()->gc().status(); }
   StoreUse store_use() override {
     const StoreStats stats = store_.core()->stats().value();

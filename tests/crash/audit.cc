@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "backends/store/store_records.h"
+#include "model/kv/snapshot.h"
 
 namespace crossdock::testing {
 namespace {

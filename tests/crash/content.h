@@ -8,6 +8,10 @@
 #include <vector>
 
 #include "executor/store_types.h"
+#include "model/kv/snapshot.h"
+#include "model/kv/store.h"
+#include "model/valid.h"
+#include "model/wire/documents.h"
 
 namespace crossdock::testing {
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "model/kv/snapshot.h"
+
 namespace crossdock::testing {
 namespace {
 

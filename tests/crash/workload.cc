@@ -7,6 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "model/kv/snapshot.h"
+#include "model/wire/documents.h"
+
 namespace crossdock::testing {
 namespace {
 

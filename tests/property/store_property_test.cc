@@ -13,6 +13,7 @@
 #include "backends/store/heap_tables.h"
 #include "backends/store/store_core.h"
 #include "base/rng.h"
+#include "executor/kv/kv_store.h"
 #include "executor/restore.h"
 #include "executor/upload.h"
 #include "model/wire/documents.h"

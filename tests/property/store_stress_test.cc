@@ -16,6 +16,7 @@
 #include "backends/rocksdb/rocksdb_tables.h"
 #include "backends/store/heap_tables.h"
 #include "backends/store/store_core.h"
+#include "executor/kv/kv_store.h"
 #include "model/kv/pool_binding.h"
 #include "tests/support/small_transfer.h"
 

@@ -12,6 +12,8 @@
 
 #include "backends/store/store_core.h"
 #include "base/rng.h"
+#include "model/kv/snapshot.h"
+#include "model/kv/store.h"
 #include "model/wire/documents.h"
 #include "tests/support/store_tables.h"
 

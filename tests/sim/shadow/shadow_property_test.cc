@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "executor/kv/kv_transfer.h"
 #include "model/wire/documents.h"
 #include "tests/sim/shadow/shadow_world.h"
 #include "tests/support/random_documents.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "executor/kv/kv_transfer.h"
 #include "tests/sim/shadow/shadow_world.h"
 
 namespace crossdock::testing {
@@ -262,7 +263,7 @@ TEST(Shadow, KnowsLayersThatLieInAnyOrder) {
   // The whole pool at once, as if the layers lay in their order.
   auto work = std::make_shared<CopyWork>(*layers.world->pairs[0].work);
   CopyStep& step = work->steps[0];
-  const std::vector<uint64_t>& slots = (*layers.job->source_bindings[0])->page_tables[0].slots;
+  const std::vector<uint64_t>& slots = (*layers.job->source_bindings[0].as<RuntimeBinding>())->page_tables[0].slots;
   step = CopyStep{};
   step.source_offset = slots[0] * 4;
   step.bytes = 4;

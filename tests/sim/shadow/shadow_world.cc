@@ -65,7 +65,7 @@ std::string difference(const Shadow& shadow, const SchemaPointer& schema, const 
           [&](const RegionId&, uint64_t, const ByteTag& tag) { faults.insert(fault_of(tag, content, exactly_once)); });
       faults.erase("");
       const std::string named = shadow.check(content, exactly_once);
-      if (diagnostics.empty() ? !named.empty() : !faults.contains(named))
+      if (faults.empty() ? !named.empty() : !faults.contains(named))
         return fmt::format("check({}, {}) says '{}'; {} bytes are wrong", content, exactly_once, named, faults.size());
     }
   return "";

@@ -18,6 +18,7 @@
 #include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
 #include "planner/kv/bound_side.h"
+#include "planner/kv/lower.h"
 #include "planner/kv/make_plan.h"
 #include "planner/kv/plan_side.h"
 #include "planner/kv/verify_plan.h"
