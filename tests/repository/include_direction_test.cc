@@ -50,7 +50,7 @@ std::vector<Include> includes_of(const fs::path& file) {
 TEST(IncludeDirection, EachFolderIncludesOnlyWhatIsBelowIt) {
   size_t file_count = 0;
   for (const auto& [folder, allowed] : kMayInclude) {
-    const fs::path root = fs::path(source_directory()) / folder;
+    const fs::path root = fs::path(crossdock::source_directory()) / folder;
     if (!fs::exists(root)) continue;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root)) {
       const std::string extension = entry.path().extension();

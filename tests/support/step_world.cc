@@ -43,7 +43,7 @@ void StepWorld::add_runtime(const ParticipantId& participant, Role role, AnyBind
                             std::map<RegionId, std::vector<std::byte>>& bytes) {
   RuntimeState& state = runtimes_[{role, participant}];
   state.binding = binding;
-  for (const RegionKey& key : region_keys(**binding)) state.regions.emplace_back(key, &bytes.at(key.id));
+  for (const RegionKey& key : region_keys(*binding)) state.regions.emplace_back(key, &bytes.at(key.id));
 }
 
 void StepWorld::add(const PeerId& peer, Role role, Protocol& protocol) {
