@@ -11,6 +11,7 @@
 #include "sim/run/store_run.h"
 #include "sim/run/traffic_run.h"
 #include "sim/run/transfer_run.h"
+#include "sim/scenario/name_pattern.h"
 #include "sim/world/sim_store.h"
 #include "sim/world/sim_world.h"
 

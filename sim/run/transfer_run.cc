@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/scenario/name_pattern.h"
+
 namespace crossdock {
 
 ParticipantOptions TransferRun::participant_options(const ParticipantId& participant) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/scenario/name_pattern.h"
 #include "sim/scenario/scenario.h"
-#include "sim/world/fault_desk.h"
 
 namespace crossdock {
 namespace {

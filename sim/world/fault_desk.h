@@ -65,10 +65,4 @@ class FaultDesk {
   std::vector<Armed> armed_;
 };
 
-// '*' stands for any text.
-bool matches_pattern(std::string_view pattern, std::string_view text);
-
-// The parts between commas.
-std::vector<std::string> comma_separated(std::string_view text);
-
 }  // namespace crossdock
