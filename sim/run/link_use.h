@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 #include "sim/world/checks.h"
 #include "sim/world/sim_world.h"
 

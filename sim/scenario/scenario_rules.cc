@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/scenario/cluster_links.h"
 #include "sim/scenario/name_pattern.h"
 #include "sim/scenario/scenario.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 
 namespace crossdock {
 

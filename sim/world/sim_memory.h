@@ -18,7 +18,7 @@
 #include "backends/memory/region_memory.h"
 #include "executor/copy_work.h"
 #include "executor/message.h"
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 #include "sim/shadow/shadow.h"
 #include "sim/world/checks.h"
 

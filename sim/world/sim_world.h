@@ -13,7 +13,7 @@
 
 #include "base/rng.h"
 #include "executor/protocol.h"
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 #include "sim/scenario/scenario.h"
 #include "sim/world/checks.h"
 #include "sim/world/engine.h"
