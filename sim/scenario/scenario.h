@@ -18,6 +18,7 @@
 #include "model/kv/pool_binding.h"
 #include "model/kv/store.h"
 #include "sim/scenario/cluster.h"
+#include "sim/scenario/fault_kinds.h"
 
 namespace crossdock {
 
@@ -73,38 +74,6 @@ struct StoreSpec {
   uint64_t capacity_bytes = UINT64_MAX;  // of bulk data
   uint64_t quota_bytes = UINT64_MAX;
 };
-
-enum class FaultKind {
-  // Of what is there, from a time or an event on.
-  kLinkOff,
-  kLinkSlow,
-  kMachineOff,
-  kPartition,
-  kStraggler,
-  kPeerCrash,
-  kPeerRestart,
-  kStoreCrash,
-  kCorruptChunk,
-  kDiskFull,
-  kPagesEvicted,
-  kAbortRequest,
-  kMessageStorm,
-  kQueueDepth,
-  // Of single operations and messages.
-  kRefused,
-  kFailed,
-  kReplyLost,
-  kTornWrite,
-  kLateWrite,
-  kSlowOperation,
-  kBitFlip,
-  kShortRead,
-  kMessageLost,
-  kMessageDelayed,
-  kMessageDoubled,
-};
-std::string_view fault_kind_name(FaultKind kind);
-bool is_operation_fault(FaultKind kind);
 
 // "the nth time that a peer's protocol does this": "post copy", "done copy", "state executing", "post send receipt".
 struct WhenSpec {

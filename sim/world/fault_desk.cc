@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "sim/scenario/name_pattern.h"
 
 namespace crossdock {
@@ -14,7 +12,7 @@ bool FaultDesk::counts(Armed& armed, std::string_view peer, std::string_view eve
   return ++armed.seen >= when.nth;
 }
 
-MetFaults FaultDesk::meet(std::string_view peer, std::string_view event, TimePoint now) {
+std::vector<const FaultSpec*> FaultDesk::meet(std::string_view peer, std::string_view event, TimePoint now) {
   std::vector<const FaultSpec*> met;
   for (Armed& armed : armed_) {
     const FaultSpec& fault = *armed.fault;
@@ -25,7 +23,7 @@ MetFaults FaultDesk::meet(std::string_view peer, std::string_view event, TimePoi
     ++armed.hits;
     met.push_back(&fault);
   }
-  return MetFaults(std::move(met));
+  return met;
 }
 
 std::vector<const FaultSpec*> FaultDesk::triggered_by(std::string_view peer, std::string_view event) {

@@ -15,9 +15,9 @@ constexpr double kCallUs = 5;  // of a call into the framework that registers no
 
 Status SimRuntime::post(OpId op, const char* name, const ParticipantId& participant, double cost_us, const Call& call) {
   SimWorld& world = node_.world();
-  TRY(const MetFaults faults, node_.accept(op, name, false));
-  const TimePoint done = node_.next_start(cost_us) + faults.delay(FaultKind::kSlowOperation);
-  const bool fails = faults.has(FaultKind::kFailed);
+  TRY(const OperationEffects effects, node_.accept(op, name, false));
+  const TimePoint done = node_.next_start(cost_us) + effects.starts_later;
+  const bool fails = effects.fails;
   world.engine().at(done, [this, op, name, participant, fails, call] {
     if (node_.is_dead()) return;
     const auto found = members_.find(participant);

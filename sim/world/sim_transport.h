@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "executor/ports.h"
@@ -41,7 +42,8 @@ class SimTransport : public Transport {
     Stop stop = Stop::kNone;
     Fate fate = Fate::kLost;
     Duration late_after;
-    const FaultSpec* fault = nullptr;            // at its end
+    bool flips_bit = false;                      // of the bytes that land next
+    std::optional<PartialWrite> fails_after;     // what lands of it before it fails
     std::vector<std::function<void()>> stopped;  // of all who stopped the flow, once it has ended
   };
   using CopyPointer = std::shared_ptr<Copy>;
