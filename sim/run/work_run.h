@@ -40,6 +40,8 @@ class WorkRun : private SimRuntimeHooks {
   Duration bound() const;
   // Of what it did, once it is over.
   virtual void check_end() = 0;
+  // Of what a store has of it, once all works are over: everything, and right, or nothing.
+  virtual void check_published() {}
   virtual void traffic(std::vector<TrafficCell>& cells) const { (void)cells; }
   std::vector<SimMember*> members() const;
 
