@@ -107,8 +107,10 @@ void TransferRun::took(const SimNode& node, const Message& message) {
 }
 
 // At the moment of the decision every target has to be ready, in the last life of it that the coordinator has heard of.
-void TransferRun::entered(const SimNode& node, const std::string& state) {
-  if (&node != coordinator_node_ || state != "telling the decision" || !coordinator_->outcome().activate) return;
+void TransferRun::entered_state(const SimNode& node) {
+  if (&node != coordinator_node_ || coordinator_->coordinator_state() != CoordinatorState::kTelling ||
+      !coordinator_->outcome().activate)
+    return;
   for (const Process& process : processes_) {
     if (process.role != Role::kTarget || process.node->is_dead()) continue;
     if (!exported_.contains(identity_of(**process.member->binding))) continue;

@@ -58,7 +58,8 @@ class WorkRun : private SimRuntimeHooks {
   // Whether no copy into its targets was repeated; empty: what lies in them did not come by copies.
   virtual std::optional<bool> copies_once() const { return std::nullopt; }
   virtual void took(const SimNode& node, const Message& message) { (void)node, (void)message; }
-  virtual void entered(const SimNode& node, const std::string& state) { (void)node, (void)state; }
+  // The node's protocol is in another state than before.
+  virtual void entered_state(const SimNode& node) { (void)node; }
   void check_node(const SimNode& node, const std::vector<OpId>& lost);
   void check_pages(const SimMember& member, bool is_quarantined);
 

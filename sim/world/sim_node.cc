@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/scenario/event_name.h"
 #include "sim/world/sim_messenger.h"
 #include "sim/world/sim_runtime.h"
 #include "sim/world/sim_store.h"
@@ -67,7 +68,7 @@ size_t SimNode::wait(std::span<Completion> out, TimePoint deadline) {
 }
 
 Result<OperationEffects> SimNode::accept(OpId op, const std::string& name, bool takes_slot) {
-  const std::vector<const FaultSpec*> faults = world_.desk().meet(peer_.text(), "post " + name, now());
+  const std::vector<const FaultSpec*> faults = world_.desk().meet(peer_.text(), post_event(name), now());
   const OperationEffects effects = effects_of(faults);
   if (effects.is_refused) {
     world_.trace().instant(world_.world_track(), fmt::format("{} of {} refused", name, peer_.text()), "fault", now());
@@ -101,7 +102,7 @@ void SimNode::complete(OpId op, Completion completion) {
   if (operation.name != "receive")
     world_.trace().slice(track_, operation.name, "operation", operation.begin, now(),
                          completion.status.ok() ? TraceArgs{} : TraceArgs{{"failed", completion.status.message()}});
-  world_.event(*this, "done " + operation.name);
+  world_.event(*this, done_event(operation.name));
   completion.op = op;
   ready_.push_back(std::move(completion));
   gate_.open();

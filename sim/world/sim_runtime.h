@@ -5,6 +5,7 @@
 #include <map>
 
 #include "executor/ports.h"
+#include "executor/protocol.h"
 #include "sim/world/sim_memory.h"
 #include "sim/world/sim_node.h"
 
@@ -33,8 +34,8 @@ class SimRuntime : public Runtime {
 
  private:
   using Call = std::function<Completion(SimMember&)>;
-  Status post(OpId op, const char* name, const ParticipantId& participant, double cost_us, const Call& call);
-  Status hold(OpId op, const char* name, const ParticipantId& participant);
+  Status post(OpId op, RuntimeCall what, const ParticipantId& participant, double cost_us, const Call& call);
+  Status hold(OpId op, RuntimeCall what, const ParticipantId& participant);
 
   SimNode& node_;
   SimRuntimeHooks* hooks_ = nullptr;
