@@ -53,15 +53,11 @@ enum class FaultTarget { kNone, kLinks, kMachine, kPeers, kStore, kWork };
 
 // By which a campaign allows several kinds at once; kNone: only by their own name.
 enum class FaultGroup { kNone, kLink, kHost, kStore, kMessage, kOperation };
-struct FaultGroupName {
-  FaultGroup group;
-  std::string_view name;
-};
-inline constexpr std::array<FaultGroupName, 5> kFaultGroups = {{{FaultGroup::kLink, "link"},
-                                                                {FaultGroup::kHost, "host"},
-                                                                {FaultGroup::kStore, "store"},
-                                                                {FaultGroup::kMessage, "message"},
-                                                                {FaultGroup::kOperation, "operation"}}};
+// Empty for kNone.
+constexpr std::string_view fault_group_name(FaultGroup group) {
+  constexpr std::array<std::string_view, 6> kNames = {"", "link", "host", "store", "message", "operation"};
+  return kNames[static_cast<size_t>(group)];
+}
 
 // Parameters of its own, beside 'at_us', 'when' and 'after_us'. Two are common to a scope: a fault of the world that
 // waits for an event takes 'count' (how often it happens); faults of operations take 'count' (how many they meet) and
