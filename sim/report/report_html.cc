@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "sim/report/report_data.h"
+#include "sim/report/report_page.inc"  // the files of sim/report/page, as kPageHtml, kPageStyle, kPageScript
 #include "sim/report/run_report.h"
-#include "sim/report_page.inc"  // the files of sim/report/page, as kPageHtml, kPageStyle, kPageScript
 
 namespace crossdock {
 namespace {
