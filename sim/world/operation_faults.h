@@ -15,6 +15,8 @@ namespace crossdock {
 struct PartialWrite {
   uint64_t percent = 0;          // of its bytes
   std::optional<Duration> rest;  // after which the other bytes land; empty: never
+
+  friend bool operator==(const PartialWrite&, const PartialWrite&) = default;
 };
 
 struct OperationEffects {
@@ -30,6 +32,8 @@ struct OperationEffects {
   bool loses_message = false;
   bool doubles_message = false;
   Duration message_later;
+
+  friend bool operator==(const OperationEffects&, const OperationEffects&) = default;
 };
 
 // Of all faults that meet the operation; of several of a kind the last counts.
