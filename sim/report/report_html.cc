@@ -29,7 +29,7 @@ std::string source_hash(std::string_view script) {
   return "sha256-" + base64(std::string(digest.bytes().begin(), digest.bytes().end()));
 }
 
-// Within JSON, "<" stands in strings only; without it no text can end the script element or open a comment.
+// In JSON, "<" occurs only in strings. With it escaped, no text can end the script element or open a comment.
 std::string without_tags(const std::string& json) {
   std::string text;
   for (const char c : json) {

@@ -16,7 +16,7 @@ class FaultAim {
 
   void aim_at_transfer(FaultSpec& made, const std::string& work) {
     switch (rng_.below(6)) {
-      case 5:  // its word is on the way, and it lives anew
+      case 5:  // it restarts while its report is on the way
         made.kind = FaultKind::kPeerRestart;
         made.target = work + "/target *";
         made.when = WhenSpec{work + "/target *", "post send ready", 1};
@@ -30,7 +30,7 @@ class FaultAim {
           scenario_.faults.push_back(late);
         }
         break;
-      case 0:  // some are active already
+      case 0:  // some targets are active already
         made.kind = FaultKind::kPeerCrash;
         made.target = work + "/target *0";
         made.when = WhenSpec{work + " coordinator", state_event(coordinator_state_name(CoordinatorState::kTelling)), 1};
@@ -44,7 +44,7 @@ class FaultAim {
         made.kind = FaultKind::kFailed;
         made.when = WhenSpec{work + "/target *", "post activate", 1 + rng_.below(3)};
         break;
-      case 3:  // what is under way does not end in time
+      case 3:  // an operation outlasts the drain
         made.kind = FaultKind::kSlowOperation;
         made.when = WhenSpec{work + "/*", rng_.chance(1, 2) ? "post copy" : "post release", 1 + rng_.below(2)};
         made.delay = us(500'000);
@@ -68,7 +68,7 @@ class FaultAim {
         made.when = WhenSpec{work + " uploader", rng_.chance(1, 2) ? "post put" : "post commit", 1 + rng_.below(3)};
         made.count = 1;
         break;
-      default:  // nobody answers any more
+      default:  // the store stays down, so no call is answered
         made.kind = FaultKind::kStoreCrash;
         made.target = "store";
         made.mode = rng_.chance(1, 2) ? "commit-published" : "commit-after-data";

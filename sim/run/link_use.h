@@ -1,4 +1,4 @@
-// What links carried: for pictures, over time; and whether it was more than they can (I8).
+// What links carried: over time, for pictures; and whether it was more than their capacity (I8).
 #pragma once
 
 #include <vector>

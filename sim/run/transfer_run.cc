@@ -106,7 +106,7 @@ void TransferRun::took(const SimNode& node, const Message& message) {
     exported_.insert(message.identity);
 }
 
-// At the moment of the decision every target has to be ready, in the last life of it that the coordinator has heard of.
+// At the moment of the decision every target has to be ready, in the last life that the coordinator knows (I5).
 void TransferRun::entered_state(const SimNode& node) {
   if (&node != coordinator_node_ || coordinator_->coordinator_state() != CoordinatorState::kTelling ||
       !coordinator_->outcome().activate)

@@ -17,7 +17,7 @@ std::string operation_name(const Post& post) {
   return std::string(post.name());
 }
 
-// Notes posts and states, which faults may wait for.
+// Announces posts and states as events, for which faults may wait.
 class Watcher : public ProtocolObserver {
  public:
   using Entered = std::function<void()>;
@@ -130,7 +130,7 @@ void WorkRun::process_ended() {
 }
 
 Duration WorkRun::bound() const {
-  // Each way to the end waits for a drain at most four times, and for the others' words as often.
+  // Each way to the end waits at most four times for a drain, and as often for the reports of the other processes.
   Duration bound = spec_.timeout;
   for (int i = 0; i < 4; ++i) bound = bound + spec_.drain + spec_.wait;
   return bound + Duration::from_s(1);
@@ -170,7 +170,7 @@ void WorkRun::check_node(const SimNode& node, const std::vector<OpId>& lost) {
   }
 }
 
-// What the runtime gave it has to be given back, or in use.
+// Pages that the runtime gave it have to be given back, or active (I4).
 void WorkRun::check_pages(const SimMember& member, bool is_quarantined) {
   std::string wrong;
   if (member.is_held && !is_quarantined)

@@ -36,7 +36,7 @@ class WorkRun : private SimRuntimeHooks {
   bool is_over() const { return is_over_; }
   const WorkResult& result() const { return result_; }
   void skip(const std::string& verdict, const std::string& cause);
-  // By which time it has to be over, from its begin on.
+  // The longest time that it may take from its begin.
   Duration bound() const;
   // Of what it did, once it is over.
   virtual void check_end() = 0;

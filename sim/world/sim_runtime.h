@@ -11,7 +11,7 @@
 
 namespace crossdock {
 
-// Looks on when a protocol calls the runtime.
+// Called when a protocol calls the runtime.
 class SimRuntimeHooks {
  public:
   virtual ~SimRuntimeHooks() = default;

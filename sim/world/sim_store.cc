@@ -12,7 +12,7 @@
 namespace crossdock {
 namespace {
 
-// How long a caller waits for an answer that does not come.
+// After which a call without an answer completes.
 constexpr Duration kCallTimeout = Duration::from_ms(20);
 
 // The store dies inside of a call.
@@ -135,7 +135,7 @@ void SimStorePort::answer(const CallPointer& call, Completion completion) {
   node_.complete(call->op, std::move(completion));
 }
 
-// Nobody knows whether it happened.
+// The caller cannot know whether it happened.
 void SimStorePort::lost(const CallPointer& call) {
   node_.complete_after(kCallTimeout, call->op,
                        completion_of(Status(call->is_data ? Code::kUnavailable : Code::kOutcomeUnknown,

@@ -92,7 +92,7 @@ void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result)
   } else {
     (void)land(*copy, reached);
     switch (why) {
-      case Stop::kPause: break;  // whoever paused it goes on
+      case Stop::kPause: break;  // interrupt_reads() starts it again
       case Stop::kRevoke: end(copy, Status(Code::kConflict, "a grant was revoked")); break;
       case Stop::kCancel: end(copy, Status(Code::kCancelled, "cancelled")); break;
       case Stop::kDeath:
@@ -123,7 +123,7 @@ void SimTransport::stop(const CopyPointer& copy, Stop why, std::function<void()>
   if (then) then();
 }
 
-// Hardware does not take back what it has begun.
+// A copy whose flow has begun goes on, as on real network interfaces.
 void SimTransport::cancel(OpId op) {
   const auto found = copies_.find(op);
   if (found != copies_.end() && !found->second->is_flowing) stop(CopyPointer(found->second), Stop::kCancel, {});
