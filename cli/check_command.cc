@@ -16,7 +16,7 @@
 #include "sim/run/campaign.h"
 #include "sim/run/isolated.h"
 #include "sim/run/play.h"
-#include "sim/world/fault_desk.h"
+#include "sim/scenario/name_pattern.h"
 
 namespace crossdock::cli {
 namespace {

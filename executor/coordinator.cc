@@ -21,10 +21,10 @@ Coordinator::Coordinator(CoordinatorOptions options)
   for (const PeerAddress& each : options_.targets) members_[{Role::kTarget, each.participant}].peer = each.peer;
 }
 
-std::string Coordinator::state() const {
+std::string_view coordinator_state_name(CoordinatorState state) {
   constexpr std::array<std::string_view, 5> kNames = {"collecting exports", "collecting reports",
                                                       "telling the decision", "closing", "finished"};
-  return std::string(kNames[static_cast<size_t>(state_)]);
+  return kNames[static_cast<size_t>(state)];
 }
 
 Message Coordinator::message(decltype(Message::body) body) const {

@@ -36,6 +36,7 @@ struct CoordinatorOptions {
 };
 
 enum class CoordinatorState { kCollectingExports, kCollectingReports, kTelling, kClosing, kFinished };
+std::string_view coordinator_state_name(CoordinatorState state);
 
 struct TransferOutcome {
   bool activate = false;  // the decision
@@ -58,7 +59,9 @@ class Coordinator : public Protocol {
   void advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) override;
   TimePoint wake_at() const override;
   bool finished() const override { return state_ == CoordinatorState::kFinished; }
-  std::string state() const override;
+  std::string state() const override { return std::string(coordinator_state_name(state_)); }
+
+  CoordinatorState coordinator_state() const { return state_; }
 
   // The caller wants it to end: aborts, unless it was decided before.
   void request_abort(std::string reason) { abort_request_ = std::move(reason); }

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "sim/report/report_data.h"
+#include "sim/report/report_page.inc"  // the files of sim/report/page, as kPageHtml, kPageStyle, kPageScript
 #include "sim/report/run_report.h"
-#include "sim/report_page.inc"  // the files of sim/report/page, as kPageHtml, kPageStyle, kPageScript
 
 namespace crossdock {
 namespace {
@@ -29,7 +29,7 @@ std::string source_hash(std::string_view script) {
   return "sha256-" + base64(std::string(digest.bytes().begin(), digest.bytes().end()));
 }
 
-// Within JSON, "<" stands in strings only; without it no text can end the script element or open a comment.
+// In JSON, "<" occurs only in strings. With it escaped, no text can end the script element or open a comment.
 std::string without_tags(const std::string& json) {
   std::string text;
   for (const char c : json) {

@@ -134,7 +134,7 @@ class Events {
     json_.key("ts").raw(microseconds(begin - origin_)).end_object();
   }
 
-  // A name that occurs twice keeps both values.
+  // Each of several arguments with the same name is kept.
   void write_args(const TraceEvent& event, bool never_ended) {
     std::map<std::string, std::string> args;
     const auto add = [&args](const std::string& name, const std::string& value) {

@@ -1,4 +1,4 @@
-// Campaign: random scenarios from seeds, and what is left of one that fails.
+// Campaign: random scenarios from seeds, and the shrinking of one that fails.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ std::optional<WorkKind> work_kind_named(std::string_view name);
 
 // Whether a run counts as a failure of what is tested: an invariant was violated, or there was no end.
 bool is_failure(const RunSummary& summary);
-// "I3", or "crash": by which two failures are taken for the same.
+// "I3", or "no run": failures of one kind count as the same failure.
 std::string failure_kind(const RunSummary& summary);
 
 // A scenario with less in it that fails in the same way. `play` runs one; at most `run_count_max` are tried.

@@ -1,6 +1,6 @@
-// Islands: works that share no link, no store and no order do not feel each other, so each group of those that do can
-// be simulated alone. The times are the same (tests/sim/run/islands_test.cc), and the cost is less: it grows with the
-// number of flows under way at once times the number of instants at which one ends.
+// Islands: works that share no link, no store and no order do not influence each other, so each group of works that do
+// can be simulated alone. The times are the same (tests/sim/run/islands_test.cc), and the cost is less: it grows with
+// the number of flows under way at once times the number of instants at which one ends.
 #pragma once
 
 #include <vector>

@@ -15,7 +15,7 @@ namespace crossdock {
 Result<std::string> run_isolated(const std::function<std::string()>& function, Duration limit);
 
 // Runs function(i) for 0 <= i < count, each in a child, up to `worker_count` of them at a time; calls `take(i, result)`
-// in the parent in the order of i, so that what is printed does not depend on who was faster. Stops early when take
+// in the parent in the order of i, so that output does not depend on which child was faster. Stops early when take
 // returns false.
 void run_many_isolated(uint64_t count, unsigned worker_count, Duration limit_each,
                        const std::function<std::string(uint64_t)>& function,

@@ -94,7 +94,7 @@ void check_links(const std::vector<double>& carried_bytes, const ClusterLinks& l
                  Checks& checks) {
   for (size_t i = 0; i < carried_bytes.size(); ++i) {
     if (carried_bytes[i] == 0) continue;
-    // A factor above 1 is no fault of a scenario.
+    // No fault of a scenario makes a link faster, so its capacity is the limit.
     const double most = links.links()[i].bytes_per_s * static_cast<double>(time.ns()) / 1e9 * (1 + 1e-6) + 1;
     checks.check(Invariant::kI8, now,
                  carried_bytes[i] <= most ? ""

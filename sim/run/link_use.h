@@ -1,9 +1,9 @@
-// What links carried: for pictures, over time; and whether it was more than they can (I8).
+// What links carried: over time, for pictures; and whether it was more than their capacity (I8).
 #pragma once
 
 #include <vector>
 
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 #include "sim/world/checks.h"
 #include "sim/world/sim_world.h"
 

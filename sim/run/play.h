@@ -1,5 +1,5 @@
-// Playing scenarios in child processes (sim/run/isolated.h), since there is one engine in each: what a child says, and
-// what its parent makes of it.
+// Playing scenarios in child processes (sim/run/isolated.h), since there is one engine in each: what a child returns,
+// and how its parent reads it.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace crossdock {
 // Plays it in this process. For run_isolated() and run_many_isolated().
 std::string play(const Scenario& scenario, const ScenarioOptions& options);
 
-// Of what play() returned in a child, or of why it did not; then, and when the scenario could not be run, with `error`.
+// From what play() returned in a child. `error` is set when the child failed or the scenario could not be run.
 RunSummary summary_of_play(const std::string& scenario, uint64_t seed, const Result<std::string>& said);
 
 }  // namespace crossdock

@@ -1,4 +1,4 @@
-// What a run says without its pictures: small enough to pass from a child process to its parent, and to print.
+// The report of a run without its pictures: small enough to pass from a child process to its parent, and to print.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ struct RunSummary {
 
 RunSummary summary_of(const RunReport& report);
 std::string to_json(const RunSummary& summary);
-// What to_json() wrote.
+// Reads what to_json() wrote; empty when it is anything else.
 std::optional<RunSummary> read_summary(std::string_view json);
 
 // "I3 at 1.204 ms, event 391: bytes land in ..."

@@ -46,7 +46,7 @@ uint64_t scenario_content(const WorkSpec& work) {
     state ^= static_cast<uint8_t>(letter);
     state = splitmix64(state);
   }
-  return state | 1;  // 0 is nobody's content
+  return state | 1;  // 0 means unknown content
 }
 
 std::shared_ptr<const Valid<SnapshotDescriptor>> scenario_snapshot(const WorkSpec& work,

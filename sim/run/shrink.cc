@@ -1,4 +1,4 @@
-// Shrinking: what is not needed for a failure is taken away, a piece at a time.
+// Shrinking: removes what a failure does not need, a piece at a time.
 #include <algorithm>
 #include <utility>
 

@@ -118,7 +118,7 @@ void UploadRun::check_published() {
   if (core == nullptr) return;
   const Result<Found> found = core->lookup(Lookup{digest(*snapshot_), LeaseRequest{"audit", Duration::from_ms(1)}});
   if (found.ok()) {
-    // A damaged byte is no torn publication: it is told when it is read.
+    // A damaged byte is not a torn publication: its reader gets an error (CRC-32C).
     std::string wrong = read_back(*core, found.value());
     const bool is_damage = wrong.find("CRC-32C") != std::string::npos;
     world_.checks().check(Invariant::kI2, world_.now(), is_damage ? "" : wrong);

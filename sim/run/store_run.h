@@ -13,8 +13,7 @@ class UploadRun : public WorkRun {
   using WorkRun::WorkRun;
   void request_abort() override;
   void check_end() override;
-  // What the store has of it once everything is over: complete and right, or nothing.
-  void check_published();
+  void check_published() override;
 
  private:
   Status prepare() override;

@@ -1,4 +1,4 @@
-// Traffic of a scenario: flows that are nobody's transfer, beside which others have to do their work.
+// Background traffic of a scenario: flows that belong to no transfer and share links with the other works.
 #pragma once
 
 #include "sim/run/work_run.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "executor/kv/kv_transfer.h"
+#include "sim/scenario/name_pattern.h"
 
 namespace crossdock {
 
@@ -108,9 +109,11 @@ void TransferRun::took(const SimNode& node, const Message& message) {
     exported_.insert(message.identity);
 }
 
-// At the moment of the decision every target has to be ready, in the last life of it that the coordinator has heard of.
-void TransferRun::entered(const SimNode& node, const std::string& state) {
-  if (&node != coordinator_node_ || state != "telling the decision" || !coordinator_->outcome().activate) return;
+// At the moment of the decision every target has to be ready, in the last life that the coordinator knows (I5).
+void TransferRun::entered_state(const SimNode& node) {
+  if (&node != coordinator_node_ || coordinator_->coordinator_state() != CoordinatorState::kTelling ||
+      !coordinator_->outcome().activate)
+    return;
   for (const Process& process : processes_) {
     if (process.role != Role::kTarget || process.node->is_dead()) continue;
     if (!exported_.contains(identity_of(**process.member->binding))) continue;

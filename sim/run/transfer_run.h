@@ -30,7 +30,7 @@ class TransferRun : public WorkRun {
 
   std::optional<bool> copies_once() const override { return failed_copies() == 0; }
   void took(const SimNode& node, const Message& message) override;
-  void entered(const SimNode& node, const std::string& state) override;
+  void entered_state(const SimNode& node) override;
   Status prepare() override;
   void conclude() override;
   ParticipantOptions participant_options(const ParticipantId& participant);

@@ -5,20 +5,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/scenario/event_name.h"
+
 namespace crossdock {
 namespace {
 
-std::string event_name(const Post& post) {
+std::string operation_name(const Post& post) {
   if (const auto* send = std::get_if<SendPost>(&post.call)) return fmt::format("send {}", send->message.kind());
   if (const auto* call = std::get_if<RuntimePost>(&post.call))
     return std::string(kRuntimeCallNames[static_cast<size_t>(call->call)]);
   return std::string(post.name());
 }
 
-// Notes posts and states, which faults may wait for.
+// Announces posts and states as events, for which faults may wait.
 class Watcher : public ProtocolObserver {
  public:
-  using Entered = std::function<void(const std::string& state)>;
+  using Entered = std::function<void()>;
   using Took = std::function<void(const Message& message)>;
   Watcher(SimWorld& world, SimNode& node, Entered entered, Took took)
       : world_(world), node_(node), entered_(std::move(entered)), took_(std::move(took)), since_(world.now()) {}
@@ -30,14 +32,14 @@ class Watcher : public ProtocolObserver {
       if (const auto* message = std::get_if<Message>(&completion.result)) took_(*message);
     for (const Post& post : posts)
       if (!std::holds_alternative<RecvPost>(post.call) && !std::holds_alternative<CancelPost>(post.call))
-        world_.event(node_, "post " + event_name(post));
+        world_.event(node_, post_event(operation_name(post)));
     std::string state = protocol.state();
     if (state == state_) return;
     if (!state_.empty()) world_.trace().slice(node_.track(), state_, "state", since_, now);
     state_ = std::move(state);
     since_ = now;
-    entered_(state_);
-    world_.event(node_, "state " + state_);
+    entered_();
+    world_.event(node_, state_event(state_));
   }
 
  private:
@@ -101,7 +103,7 @@ SimNode& WorkRun::launch(const PeerId& peer, const Place& place, Protocol& proto
   if (store != nullptr) node.set_store(*store);
   running_.insert(&node);
   watchers_.push_back(std::make_unique<Watcher>(
-      world_, node, [this, &node](const std::string& state) { entered(node, state); },
+      world_, node, [this, &node] { entered_state(node); },
       [this, &node](const Message& message) { took(node, message); }));
   world_.start(node, [this, &node, &protocol, watcher = watchers_.back().get()] {
     ProtocolObserver* const observers[] = {watcher};
@@ -128,7 +130,7 @@ void WorkRun::process_ended() {
 }
 
 Duration WorkRun::bound() const {
-  // Each way to the end waits for a drain at most four times, and for the others' words as often.
+  // Each way to the end waits at most four times for a drain, and as often for the reports of the other processes.
   Duration bound = spec_.timeout;
   for (int i = 0; i < 4; ++i) bound = bound + spec_.drain + spec_.wait;
   return bound + Duration::from_s(1);
@@ -168,7 +170,7 @@ void WorkRun::check_node(const SimNode& node, const std::vector<OpId>& lost) {
   }
 }
 
-// What the runtime gave it has to be given back, or in use.
+// Pages that the runtime gave it have to be given back, or active (I4).
 void WorkRun::check_pages(const SimMember& member, bool is_quarantined) {
   std::string wrong;
   if (member.is_held && !is_quarantined)

@@ -36,10 +36,12 @@ class WorkRun : private SimRuntimeHooks {
   bool is_over() const { return is_over_; }
   const WorkResult& result() const { return result_; }
   void skip(const std::string& verdict, const std::string& cause);
-  // By which time it has to be over, from its begin on.
+  // The longest time that it may take from its begin.
   Duration bound() const;
   // Of what it did, once it is over.
   virtual void check_end() = 0;
+  // Of what a store has of it, once all works are over: everything, and right, or nothing.
+  virtual void check_published() {}
   virtual void traffic(std::vector<TrafficCell>& cells) const { (void)cells; }
   std::vector<SimMember*> members() const;
 
@@ -56,7 +58,8 @@ class WorkRun : private SimRuntimeHooks {
   // Whether no copy into its targets was repeated; empty: what lies in them did not come by copies.
   virtual std::optional<bool> copies_once() const { return std::nullopt; }
   virtual void took(const SimNode& node, const Message& message) { (void)node, (void)message; }
-  virtual void entered(const SimNode& node, const std::string& state) { (void)node, (void)state; }
+  // The node's protocol is in another state than before.
+  virtual void entered_state(const SimNode& node) { (void)node; }
   void check_node(const SimNode& node, const std::vector<OpId>& lost);
   void check_pages(const SimMember& member, bool is_quarantined);
 

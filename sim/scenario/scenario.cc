@@ -17,38 +17,6 @@ namespace {
 constexpr std::string_view kSchema = "crossdock.scenario";
 constexpr size_t kListMax = 4096;  // works, faults, stores
 
-struct FaultKindName {
-  FaultKind kind;
-  std::string_view name;
-};
-constexpr std::array kFaultKinds = {
-    FaultKindName{FaultKind::kLinkOff, "link_off"},
-    FaultKindName{FaultKind::kLinkSlow, "link_slow"},
-    FaultKindName{FaultKind::kMachineOff, "machine_off"},
-    FaultKindName{FaultKind::kPartition, "partition"},
-    FaultKindName{FaultKind::kStraggler, "straggler"},
-    FaultKindName{FaultKind::kPeerCrash, "peer_crash"},
-    FaultKindName{FaultKind::kPeerRestart, "peer_restart"},
-    FaultKindName{FaultKind::kStoreCrash, "store_crash"},
-    FaultKindName{FaultKind::kCorruptChunk, "corrupt_chunk"},
-    FaultKindName{FaultKind::kDiskFull, "disk_full"},
-    FaultKindName{FaultKind::kPagesEvicted, "pages_evicted"},
-    FaultKindName{FaultKind::kAbortRequest, "abort_request"},
-    FaultKindName{FaultKind::kMessageStorm, "message_storm"},
-    FaultKindName{FaultKind::kQueueDepth, "queue_depth"},
-    FaultKindName{FaultKind::kRefused, "refused"},
-    FaultKindName{FaultKind::kFailed, "failed"},
-    FaultKindName{FaultKind::kReplyLost, "reply_lost"},
-    FaultKindName{FaultKind::kTornWrite, "torn_write"},
-    FaultKindName{FaultKind::kLateWrite, "late_write"},
-    FaultKindName{FaultKind::kSlowOperation, "slow_operation"},
-    FaultKindName{FaultKind::kBitFlip, "bit_flip"},
-    FaultKindName{FaultKind::kShortRead, "short_read"},
-    FaultKindName{FaultKind::kMessageLost, "message_lost"},
-    FaultKindName{FaultKind::kMessageDelayed, "message_delayed"},
-    FaultKindName{FaultKind::kMessageDoubled, "message_doubled"},
-};
-
 struct WorkKindName {
   WorkKind kind;
   std::string_view name;
@@ -318,7 +286,7 @@ void describe_fault(Fields& fields, FaultSpec& fault) {
   fields.optional_us("at_us", fault.at);
   fields.number("count", fault.count, usual.count, 1);
   fields.us("delay_us", fault.delay, usual.delay);
-  fields.choice("kind", fault.kind, kFaultKinds, &FaultKindName::kind, true);
+  fields.choice("kind", fault.kind, kFaultKinds, &FaultKindRow::kind, true);
   fields.us("lasts_us", fault.lasts, usual.lasts);
   fields.text("mode", fault.mode);
   fields.number("percent", fault.percent, usual.percent);
@@ -459,14 +427,6 @@ void describe_scenario(Fields& fields, Scenario& scenario, const LoadCluster& lo
 }
 
 }  // namespace
-
-std::string_view fault_kind_name(FaultKind kind) {
-  for (const FaultKindName& each : kFaultKinds)
-    if (each.kind == kind) return each.name;
-  return "";
-}
-
-bool is_operation_fault(FaultKind kind) { return kind >= FaultKind::kRefused; }
 
 std::optional<Scenario> read_scenario(std::string_view json, const LoadCluster& load_cluster,
                                       const std::string& document, Diagnostics& diagnostics) {

@@ -1,5 +1,5 @@
-// Scenario: one simulated run as data. What happens (works), what disturbs it (faults) and what is expected know
-// nothing of each other. Wire form: docs/formats.md, "crossdock.scenario"; docs/simulation.md says how to write one.
+// Scenario: one simulated run as data: what happens (works), what disturbs it (faults), and what is expected. The three
+// are independent. Wire form: docs/formats.md, "crossdock.scenario"; docs/simulation.md says how to write one.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include "model/kv/pool_binding.h"
 #include "model/kv/store.h"
 #include "sim/scenario/cluster.h"
+#include "sim/scenario/fault_kinds.h"
 
 namespace crossdock {
 
@@ -57,7 +58,7 @@ struct WorkSpec {
   bool checksum = false;
   Duration timeout = Duration::from_s(2);
   Duration drain = Duration::from_s(1);
-  Duration wait = Duration::from_ms(500);  // for a decision, for everybody's "done", for a participant's own word
+  Duration wait = Duration::from_ms(500);  // for the decision, for all "done" messages, for each participant's report
   uint32_t window_operations = 4;
   uint64_t window_bytes = uint64_t{256} << 20;
   uint64_t batch_bytes = uint64_t{64} << 20;
@@ -73,38 +74,6 @@ struct StoreSpec {
   uint64_t capacity_bytes = UINT64_MAX;  // of bulk data
   uint64_t quota_bytes = UINT64_MAX;
 };
-
-enum class FaultKind {
-  // Of what is there, from a time or an event on.
-  kLinkOff,
-  kLinkSlow,
-  kMachineOff,
-  kPartition,
-  kStraggler,
-  kPeerCrash,
-  kPeerRestart,
-  kStoreCrash,
-  kCorruptChunk,
-  kDiskFull,
-  kPagesEvicted,
-  kAbortRequest,
-  kMessageStorm,
-  kQueueDepth,
-  // Of single operations and messages.
-  kRefused,
-  kFailed,
-  kReplyLost,
-  kTornWrite,
-  kLateWrite,
-  kSlowOperation,
-  kBitFlip,
-  kShortRead,
-  kMessageLost,
-  kMessageDelayed,
-  kMessageDoubled,
-};
-std::string_view fault_kind_name(FaultKind kind);
-bool is_operation_fault(FaultKind kind);
 
 // "the nth time that a peer's protocol does this": "post copy", "done copy", "state executing", "post send receipt".
 struct WhenSpec {
@@ -130,18 +99,18 @@ struct FaultSpec {
 struct Scenario {
   std::string name;
   std::string shows;         // one sentence
-  std::string cluster_name;  // a preset's file, or empty: `cluster` stands in the scenario
+  std::string cluster_name;  // a preset's file; empty: the document contains the cluster
   Cluster cluster;
   CacheSchema cache_schema;
   bool carries_bytes = true;  // real bytes beside the shadow; needed for stores
-  uint64_t bytes_scale = 1;   // each byte of content takes so many on links and disks
+  uint64_t bytes_scale = 1;   // bytes on links and disks for each byte of content
   Duration origin;            // what clocks show at the start
   Duration linger;            // simulated time after the last work's end, before what is left is counted
   std::vector<StoreSpec> stores;
   std::vector<WorkSpec> works;
   std::vector<FaultSpec> faults;
-  // Of each work, the verdicts that are right; invariants that are expected to be violated (the framework broke its
-  // word).
+  // The right verdicts of each work, and the invariants that are expected to be violated (because the framework breaks
+  // its promise).
   std::map<std::string, std::set<std::string>> expected;
   std::set<std::string> expected_violations;
   Duration ends_within;  // all works have to end by then; 0: whenever their deadlines allow
@@ -151,7 +120,7 @@ struct Scenario {
 std::optional<Scenario> read_scenario(std::string_view json,
                                       const std::function<std::optional<std::string>(const std::string&)>& load_cluster,
                                       const std::string& document, Diagnostics& diagnostics);
-// Rules between its parts: names that are there, machines and GPUs that the cluster has, numbers that make sense.
+// Rules between its parts: names have to exist, machines and GPUs to be in the cluster, numbers to be in their ranges.
 void check_scenario(const Scenario& scenario, Diagnostics& diagnostics);
 std::string write_scenario(const Scenario& scenario);
 

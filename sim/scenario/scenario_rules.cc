@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/scenario/cluster_links.h"
+#include "sim/scenario/name_pattern.h"
 #include "sim/scenario/scenario.h"
-#include "sim/world/fault_desk.h"
 
 namespace crossdock {
 namespace {
@@ -88,62 +89,47 @@ class ScenarioRules {
     }
     if (work.tokens == 0) refuse(place, "0 tokens");
     if (work.kind == WorkKind::kTransfer) return;
-    bool is_known = false;
-    for (const StoreSpec& store : scenario_.stores) is_known |= store.name == work.store;
-    if (!is_known) refuse(place, fmt::format("there is no store '{}'", work.store));
-  }
-  // Nothing in a scenario removes or collects while works go on.
-  void check_crash_mode(const std::string& place, const std::string& mode) {
-    constexpr std::array<std::string_view, 12> kModes = {"",
-                                                         "keep",
-                                                         "lose",
-                                                         "begin-recorded",
-                                                         "put-object-written",
-                                                         "commit-before-data",
-                                                         "commit-after-data",
-                                                         "commit-published",
-                                                         "abort-recorded",
-                                                         "recovery-begin",
-                                                         "recovery-aborted",
-                                                         "recovery-dropped"};
-    if (std::find(kModes.begin(), kModes.end(), mode) == kModes.end())
-      refuse(place, fmt::format("mode '{}' is not one of{}", mode, fmt::join(kModes, " ")));
+    if (!has_store(work.store)) refuse(place, fmt::format("there is no store '{}'", work.store));
   }
   void check_fault(size_t number, const FaultSpec& fault, const std::set<std::string>& works) {
-    const std::string place = fmt::format("faults[{}] {}", number, fault_kind_name(fault.kind));
-    if (is_operation_fault(fault.kind) && !fault.when) refuse(place, "'when' says which operation; it is missing");
-    if (!is_operation_fault(fault.kind) && fault.at.has_value() == fault.when.has_value())
+    const FaultKindRow& row = fault_kind_row(fault.kind);
+    const std::string place = fmt::format("faults[{}] {}", number, row.name);
+    const bool is_of_operation = row.scope == FaultScope::kOperation;
+    if (is_of_operation && !fault.when) refuse(place, "'when' says which operation; it is missing");
+    if (!is_of_operation && fault.at.has_value() == fault.when.has_value())
       refuse(place, "either 'at_us' or 'when' says when");
     if (fault.percent > 10000) refuse(place, fmt::format("{} percent", fault.percent));
-    const bool needs_target = !is_operation_fault(fault.kind) && fault.kind != FaultKind::kMessageStorm;
-    if (needs_target && fault.target.empty()) refuse(place, "'target' is missing");
+    if (row.target != FaultTarget::kNone && fault.target.empty()) refuse(place, "'target' is missing");
     for (const std::string& name : comma_separated(fault.target)) {
-      switch (fault.kind) {
-        case FaultKind::kLinkOff:
-        case FaultKind::kLinkSlow:
-        case FaultKind::kPartition:
-        case FaultKind::kStraggler:
-          if (links().named(name).empty()) refuse(place, fmt::format("the cluster has nothing called '{}'", name));
-          break;
-        case FaultKind::kMachineOff:
-          if (!links().machine(name)) refuse(place, fmt::format("the cluster has no machine called '{}'", name));
-          break;
-        case FaultKind::kStoreCrash: check_crash_mode(place, fault.mode); [[fallthrough]];
-        case FaultKind::kCorruptChunk:
-        case FaultKind::kDiskFull: {
-          bool is_known = false;
-          for (const StoreSpec& store : scenario_.stores) is_known |= store.name == name;
-          if (!is_known) refuse(place, fmt::format("there is no store '{}'", name));
-          break;
-        }
-        case FaultKind::kAbortRequest:
-          if (!works.contains(name)) refuse(place, fmt::format("there is no work '{}'", name));
-          break;
-        default: break;
-      }
+      if (!row.modes.empty() && std::find(row.modes.begin(), row.modes.end(), fault.mode) == row.modes.end())
+        refuse(place, fmt::format("mode '{}' is not one of{}", fault.mode, fmt::join(row.modes, " ")));
+      check_target(place, row.target, name, works);
+    }
+  }
+  void check_target(const std::string& place, FaultTarget target, const std::string& name,
+                    const std::set<std::string>& works) {
+    switch (target) {
+      case FaultTarget::kLinks:
+        if (links().named(name).empty()) refuse(place, fmt::format("the cluster has nothing called '{}'", name));
+        break;
+      case FaultTarget::kMachine:
+        if (!links().machine(name)) refuse(place, fmt::format("the cluster has no machine called '{}'", name));
+        break;
+      case FaultTarget::kStore:
+        if (!has_store(name)) refuse(place, fmt::format("there is no store '{}'", name));
+        break;
+      case FaultTarget::kWork:
+        if (!works.contains(name)) refuse(place, fmt::format("there is no work '{}'", name));
+        break;
+      case FaultTarget::kPeers:  // a pattern, which may match none yet
+      case FaultTarget::kNone: break;
     }
   }
 
+  bool has_store(const std::string& name) const {
+    return std::any_of(scenario_.stores.begin(), scenario_.stores.end(),
+                       [&](const StoreSpec& store) { return store.name == name; });
+  }
   const ClusterLinks& links() {
     if (!links_) links_.emplace(scenario_.cluster);
     return *links_;

@@ -117,7 +117,7 @@ class ContentReader {
   ContentHash hash_;
 };
 
-// What nobody knows looks like nothing else, and never the same.
+// Unknown content has a sum of its own, another one each time.
 uint32_t sum_of_unknown(ShadowCells& cells) {
   uint64_t state = cells.count_unknown();
   const RuntimeBinding& binding = cells.binding();

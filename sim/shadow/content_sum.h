@@ -10,7 +10,7 @@
 namespace crossdock::shadow {
 
 // Of the cells of one end of the steps, in their order: equal for equal contents, however the steps are cut, and
-// another one otherwise. What nobody knows gives another number each time.
+// another one otherwise. Unknown content gives another number each time.
 uint32_t content_sum(const StepSpan& steps, StepEnd end, ShadowCells& cells);
 
 }  // namespace crossdock::shadow

@@ -22,7 +22,7 @@
 
 namespace crossdock {
 
-using ContentTag = uint64_t;  // of a snapshot's content; 0: nothing that anybody knows (torn, foreign, never written)
+using ContentTag = uint64_t;  // of a snapshot's content; 0: unknown (torn, foreign, never written)
 
 namespace shadow {
 class ShadowCells;
@@ -37,7 +37,7 @@ class Shadow {
 
   const RuntimeBinding& binding() const { return **binding_; }
 
-  // The source's pages got another content (the framework broke its word), or are torn (0).
+  // The source's pages got another content (the framework broke its promise), or are torn (0).
   void overwrite_all(ContentTag content);
 
   // Does the whole target hold `content`, each cell written exactly once since the start (`exactly_once`), none
@@ -66,7 +66,7 @@ class ShadowCopier {
   // "step 17: writes 256 bytes from component key layer 3 head 1 token 17 of 'p0-t0' to component key layer 3 head 2
   // token 17 of 'p0-t1'", "step 3: reads byte 4096 of region 'key-g0' of 'p0-t0', which belongs to no view".
   static std::string land(const CopyWork& work, size_t begin, size_t end, const Shadow& source, Shadow& target);
-  // Some of a step landed and some did not: its cells hold nothing that anybody knows.
+  // Some of a step landed and some did not: its cells hold unknown content.
   static std::string tear(const CopyWork& work, size_t step, const Shadow& source, Shadow& target);
 };
 

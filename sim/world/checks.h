@@ -1,5 +1,5 @@
-// Checks: counts what was looked at and what was found broken, by invariant (docs/invariants.md). Nothing here stops a
-// run: it goes on, so that a report shows what follows from a fault.
+// Checks: counts checks and violations, by invariant (docs/invariants.md). A violation does not stop a run: it goes on,
+// so that a report shows what follows from a fault.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr size_t kViolationsKept = 100;
 
 class Checks {
  public:
-  // What was looked at, and what is wrong with it; empty: nothing.
+  // Counts one check. `wrong` describes the violation; empty: there is none.
   bool check(Invariant invariant, TimePoint time, std::string wrong) {
     Count& count = counts_[static_cast<size_t>(invariant)];
     ++count.checks;

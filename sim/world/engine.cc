@@ -55,9 +55,9 @@ s4u::Engine* make_engine() {
   return engine;
 }
 
-// What an actor asks of SimGrid without waiting for it. SimGrid lets others run whenever an actor calls it, and takes
-// no calls from an actor that is unwound; so such calls are kept until the actor gives up its turn, and then made
-// outside of all actors.
+// Calls of SimGrid for which an actor does not wait. SimGrid runs other actors during any call, and refuses calls from
+// an actor that is being unwound. So these calls are queued until the actor's turn ends, and then made outside of all
+// actors.
 class Jobs {
  public:
   void add(std::function<void()> job) {
@@ -96,7 +96,7 @@ class Sleeper {
     jobs_.add([semaphore = semaphore_] { semaphore->release(); });
   }
 
-  // Returns when woken since the last time. There may be no reason any more: whoever calls looks.
+  // Returns when it was woken since its last return. The reason may be gone by then, so the caller checks it again.
   void sleep() {
     jobs_.flush();
     semaphore_->acquire();
@@ -221,7 +221,7 @@ struct Engine::Inside {
     }
   }
 
-  // Hosts are what a platform costs, so none is made in vain.
+  // The number of hosts is the cost of a platform, so only hosts that are used are made.
   bool can_occur(const Place& place, Scope scope) const {
     switch (scope) {
       case Scope::kPlace:
@@ -251,7 +251,7 @@ struct Engine::Inside {
 
   // ---- Time
 
-  // Rounding must not say a time before that of an event that has come.
+  // Rounding must not give a time before that of an event that has happened.
   TimePoint now() const {
     const TimePoint rounded = origin + Duration::from_ns(std::llround(s4u::Engine::get_clock() * 1e9));
     return std::max(rounded, last_due);
@@ -298,7 +298,7 @@ struct Engine::Inside {
       jobs.add([this] { set_timer(); });
       event_sleeper.sleep();
     }
-    // Nobody is left who could see how a flow ends, and SimGrid complains of one that is dropped while it moves.
+    // All actors have ended, so no flow has a reader; SimGrid warns about a flow that is destroyed while it moves.
     for (const auto& [id, flow] : flows) drop(flow);
     agenda.clear();
     jobs.add([this] { set_timer(); });
@@ -338,7 +338,7 @@ struct Engine::Inside {
   }
 
   void note_completion(const s4u::Activity& activity) {
-    // Of a cancelled one SimGrid tells twice, and needs it until it has.
+    // SimGrid reports a cancelled activity twice; it must live until the second report.
     if (dropped.contains(&activity) && activity.get_state() == s4u::Activity::State::FAILED)
       add_to_agenda(now(), false, [this, key = &activity] { dropped.erase(key); });
     const auto found = moving.find(&activity);
@@ -384,7 +384,7 @@ struct Engine::Inside {
     return found == id_of_pid.end() ? nullptr : &spawned.at(found->second);
   }
 
-  // At the end of an actor, however it comes.
+  // At the end of an actor, also when it is killed.
   struct End {
     Inside& inside;
     ActorId id;
@@ -443,7 +443,7 @@ struct Engine::Inside {
 
   std::map<FlowId, Flow> flows;
   FlowId flow_count = 0;
-  // Asked for one at a time, so their order is never seen.
+  // Never iterated: the order of an unordered map must not be visible.
   std::unordered_map<const s4u::Activity*, FlowId> moving;
   std::unordered_map<const s4u::Activity*, s4u::CommPtr> dropped;  // and not let go by SimGrid yet
 

@@ -2,8 +2,8 @@
 // exceptions. There is one engine for each process, since SimGrid has one; sim/run/isolated.h runs many, each in a
 // child.
 //
-// Actors take turns, so nothing here needs a lock, and the same calls give the same run. A turn ends in wait() and in
-// kill() only; nobody else runs during any other call. All calls but these two are allowed while a stack is unwound.
+// Actors take turns, so nothing here needs a lock, and the same calls give the same run. A turn ends only in wait() and
+// in kill(); during any other call no other actor runs. All calls but these two are allowed while a stack is unwound.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 
 namespace crossdock {
 

@@ -2,30 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
+#include "sim/scenario/name_pattern.h"
 
 namespace crossdock {
-
-bool matches_pattern(std::string_view pattern, std::string_view text) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == text;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (size_t at = star; at <= text.size(); ++at)
-    if (matches_pattern(rest, text.substr(at))) return true;
-  return false;
-}
-
-std::vector<std::string> comma_separated(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    if (comma > 0) parts.emplace_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return parts;
-}
 
 bool FaultDesk::counts(Armed& armed, std::string_view peer, std::string_view event) const {
   const WhenSpec& when = *armed.fault->when;
@@ -33,7 +12,7 @@ bool FaultDesk::counts(Armed& armed, std::string_view peer, std::string_view eve
   return ++armed.seen >= when.nth;
 }
 
-MetFaults FaultDesk::meet(std::string_view peer, std::string_view event, TimePoint now) {
+std::vector<const FaultSpec*> FaultDesk::meet(std::string_view peer, std::string_view event, TimePoint now) {
   std::vector<const FaultSpec*> met;
   for (Armed& armed : armed_) {
     const FaultSpec& fault = *armed.fault;
@@ -44,7 +23,7 @@ MetFaults FaultDesk::meet(std::string_view peer, std::string_view event, TimePoi
     ++armed.hits;
     met.push_back(&fault);
   }
-  return MetFaults(std::move(met));
+  return met;
 }
 
 std::vector<const FaultSpec*> FaultDesk::triggered_by(std::string_view peer, std::string_view event) {

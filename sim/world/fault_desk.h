@@ -1,43 +1,16 @@
-// Fault desk: which faults of a scenario meet which operation or event. It only counts and matches; whoever asks makes
-// the fault come true.
+// Fault desk: which faults of a scenario meet which operation or event. It only counts and matches: operation_faults.h
+// says what a fault does to an operation, and sim/run/fault_actions.h carries out the others.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/time.h"
 #include "sim/scenario/scenario.h"
 
 namespace crossdock {
-
-// The faults that meet one operation; of several of a kind the last counts.
-class MetFaults {
- public:
-  MetFaults() = default;
-  explicit MetFaults(std::vector<const FaultSpec*> faults) : faults_(std::move(faults)) {}
-
-  const std::vector<const FaultSpec*>& all() const { return faults_; }
-  // Null when there is none of the kind.
-  const FaultSpec* find(FaultKind kind) const {
-    const FaultSpec* found = nullptr;
-    for (const FaultSpec* fault : faults_)
-      if (fault->kind == kind) found = fault;
-    return found;
-  }
-  bool has(FaultKind kind) const { return find(kind) != nullptr; }
-  // By how much a fault of the kind puts something off.
-  Duration delay(FaultKind kind) const {
-    const FaultSpec* const fault = find(kind);
-    return fault == nullptr ? Duration() : fault->delay;
-  }
-
- private:
-  std::vector<const FaultSpec*> faults_;
-};
 
 class FaultDesk {
  public:
@@ -47,10 +20,10 @@ class FaultDesk {
   }
 
   // The operation faults that meet this operation, which `event` names ("post copy").
-  MetFaults meet(std::string_view peer, std::string_view event, TimePoint now);
+  std::vector<const FaultSpec*> meet(std::string_view peer, std::string_view event, TimePoint now);
   // Other faults whose event this is.
   std::vector<const FaultSpec*> triggered_by(std::string_view peer, std::string_view event);
-  // Faults whose event never came: "faults[2] link_off, when '*' does 'post copy' for the 7th time".
+  // Faults whose event never came: "faults[2] link_off: '*' came 3 times to 'post copy', not 7".
   std::vector<std::string> unmet() const;
 
  private:
@@ -64,11 +37,5 @@ class FaultDesk {
   TimePoint origin_;
   std::vector<Armed> armed_;
 };
-
-// '*' stands for any text.
-bool matches_pattern(std::string_view pattern, std::string_view text);
-
-// The parts between commas.
-std::vector<std::string> comma_separated(std::string_view text);
 
 }  // namespace crossdock

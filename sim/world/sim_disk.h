@@ -1,5 +1,5 @@
-// Disk of a simulated store: the two tables of backends/store, kept over crashes of the store, with what a disk can do
-// wrong.
+// Disk of a simulated store: the two tables of backends/store, kept over crashes of the store, with the faults that a
+// disk can have.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class SimDisk {
   std::unique_ptr<RecordTable> records() const;
   std::unique_ptr<ChunkTable> chunks() const;
 
-  // What was not made durable is gone.
+  // Drops what was not made durable.
   void lose_unsynced();
   void set_capacity(uint64_t bytes) { state_->capacity_bytes = bytes; }
   // From now on one byte of this chunk of those that are read, counted from 0, is wrong for good.

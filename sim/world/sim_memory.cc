@@ -14,7 +14,8 @@
 namespace crossdock {
 namespace {
 
-constexpr uint64_t kForeignContent = 0x5eed;  // added to a content's seed: what a page holds that somebody else got
+constexpr uint64_t kForeignContent =
+    0x5eed;  // added to a content's seed: content of a page that was given to another owner
 
 // Calls visit(source region bytes, target region bytes, piece) ... for the pieces within bytes [begin, end) of a step,
 // in its order.

@@ -1,7 +1,7 @@
 // Memory of the simulated cluster: whose it is, what it holds, and under which grants others reach it.
 //
 // Bytes are there where the scenario carries them; the shadow always is. A grant goes on after the runtime took the
-// pages back, as a registration with a network interface does; only a revoke ends it. So whoever writes late, into
+// pages back, as a registration with a network interface does; only a revoke ends it. So a late write into
 // pages that were not fenced off, is seen (I3).
 #pragma once
 
@@ -18,7 +18,7 @@
 #include "backends/memory/region_memory.h"
 #include "executor/copy_work.h"
 #include "executor/message.h"
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 #include "sim/shadow/shadow.h"
 #include "sim/world/checks.h"
 
@@ -57,11 +57,11 @@ class SimMemory {
   Status add_region(SimMember& member, const RegionKey& key, std::span<std::byte> bytes);
   // Forgets what add_region() registered: nothing that is under way lands there any more.
   void remove_region(const RegionKey& key);
-  // Nothing reaches the region under this key from now on; kNotFound when nobody registered it.
+  // Nothing reaches the region under this key from now on; kNotFound when it was never registered.
   Status revoke(const RegionKey& key);
   // kNotFound, kConflict: why the key cannot be used.
   Status usable(const RegionKey& key) const;
-  // Whose region it is; null when nobody registered it.
+  // The member whose region it is; null when it was never registered.
   SimMember* owner(const RegionKey& key) const;
   // Why a copy of these steps cannot begin: the keys of both ends as usable(), kInvalidArgument when a step leaves a
   // region.
@@ -75,7 +75,7 @@ class SimMemory {
   // A store is about to write into the targets of these steps.
   void check_store_write(const StepSpan& steps);
 
-  // The framework gives a source's pages to somebody else although they are pinned.
+  // The framework gives a source's pages to another owner although they are pinned.
   void overwrite(SimMember& member);
   // What a target holds, at the moment of its activation: empty, or what is wrong. Looks at each byte once; content is
   // gone afterwards. `exactly_once` is of the shadow's counts; empty: what it holds did not come by copies.

@@ -14,16 +14,14 @@ constexpr size_t kInboxMax = 4096;  // what comes beyond is lost
 
 Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message) {
   SimWorld& world = node_.world();
-  TRY(const MetFaults faults, node_.accept(op, "send " + std::string(message.kind()), false));
+  TRY(const OperationEffects effects, node_.accept(op, "send " + std::string(message.kind()), false));
   const TimePoint sent = node_.next_start(world.cluster().costs.message_us);
   Completion completion;
-  if (faults.has(FaultKind::kFailed))
+  if (effects.fails)
     completion.status = Status(Code::kUnavailable, "made to fail");
-  else if (faults.has(FaultKind::kReplyLost))
+  else if (effects.loses_reply)
     completion.status = Status(Code::kOutcomeUnknown, "made to fail");
-  const bool is_lost = faults.has(FaultKind::kMessageLost) || faults.has(FaultKind::kFailed);
-  const size_t copies = is_lost ? 0 : faults.has(FaultKind::kMessageDoubled) ? 2 : 1;
-  const Duration delay = faults.delay(FaultKind::kMessageDelayed);
+  const size_t copies = effects.loses_message || effects.fails ? 0 : effects.doubles_message ? 2 : 1;
   node_.complete_after(sent - world.now(), op, std::move(completion));
   world.note_message(to, message);
   const SimNode* const receiver = world.find(to);
@@ -32,11 +30,12 @@ Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message
   const Duration way = world.latency(node_.place(), receiver->place());
   for (size_t i = 0; i < copies; ++i) {
     const auto jitter = static_cast<int64_t>(node_.rng().below(static_cast<uint64_t>(way.ns()) / 2 + 1));
-    world.engine().at(sent + way + delay + Duration::from_ns(jitter), [&world, to, message, from = node_.place()] {
-      SimNode* const node = world.find(to);
-      if (node != nullptr && !node->is_dead() && world.is_reachable(from, node->place()))
-        node->messenger().deliver(message);
-    });
+    world.engine().at(sent + way + effects.message_later + Duration::from_ns(jitter),
+                      [&world, to, message, from = node_.place()] {
+                        SimNode* const node = world.find(to);
+                        if (node != nullptr && !node->is_dead() && world.is_reachable(from, node->place()))
+                          node->messenger().deliver(message);
+                      });
   }
   return Status();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/scenario/event_name.h"
 #include "sim/world/sim_messenger.h"
 #include "sim/world/sim_runtime.h"
 #include "sim/world/sim_store.h"
@@ -66,9 +67,10 @@ size_t SimNode::wait(std::span<Completion> out, TimePoint deadline) {
   return count;
 }
 
-Result<MetFaults> SimNode::accept(OpId op, const std::string& name, bool takes_slot) {
-  MetFaults faults = world_.desk().meet(peer_.text(), "post " + name, now());
-  if (faults.has(FaultKind::kRefused)) {
+Result<OperationEffects> SimNode::accept(OpId op, const std::string& name, bool takes_slot) {
+  const std::vector<const FaultSpec*> faults = world_.desk().meet(peer_.text(), post_event(name), now());
+  const OperationEffects effects = effects_of(faults);
+  if (effects.is_refused) {
     world_.trace().instant(world_.world_track(), fmt::format("{} of {} refused", name, peer_.text()), "fault", now());
     return Status(Code::kResourceExhausted, "refused");
   }
@@ -78,11 +80,11 @@ Result<MetFaults> SimNode::accept(OpId op, const std::string& name, bool takes_s
   world_.checks().check(Invariant::kI6, now(),
                         is_new ? "" : fmt::format("'{}' posts operation {} twice", peer_.text(), op.value()));
   if (takes_slot) ++slots_in_use_;
-  for (const FaultSpec* fault : faults.all())
+  for (const FaultSpec* fault : faults)
     world_.trace().instant(world_.world_track(),
                            fmt::format("{} {} of {}", fault_kind_name(fault->kind), name, peer_.text()), "fault",
                            now());
-  return faults;
+  return effects;
 }
 
 void SimNode::complete(OpId op, Completion completion) {
@@ -100,7 +102,7 @@ void SimNode::complete(OpId op, Completion completion) {
   if (operation.name != "receive")
     world_.trace().slice(track_, operation.name, "operation", operation.begin, now(),
                          completion.status.ok() ? TraceArgs{} : TraceArgs{{"failed", completion.status.message()}});
-  world_.event(*this, "done " + operation.name);
+  world_.event(*this, done_event(operation.name));
   completion.op = op;
   ready_.push_back(std::move(completion));
   gate_.open();

@@ -14,7 +14,7 @@
 #include "executor/ports.h"
 #include "sim/scenario/scenario.h"
 #include "sim/world/engine.h"
-#include "sim/world/fault_desk.h"
+#include "sim/world/operation_faults.h"
 
 namespace crossdock {
 
@@ -56,9 +56,9 @@ class SimNode : public CompletionQueue {
   const Place& place() const { return place_; }
   uint32_t track() const { return track_; }
 
-  // Takes an operation: it is under way from now on. Gives the faults that meet it. kResourceExhausted when one of them
-  // says so, or, where it takes one of the queue's slots, when there is none.
-  Result<MetFaults> accept(OpId op, const std::string& name, bool takes_slot);
+  // Takes an operation, which is under way from then on, and returns what faults do to it. kResourceExhausted when one
+  // of them refuses it, and when it needs one of the queue's slots and none is free.
+  Result<OperationEffects> accept(OpId op, const std::string& name, bool takes_slot);
   void complete(OpId op, Completion completion);
   // Completes it after a while, unless the node is dead by then.
   void complete_after(Duration delay, OpId op, Completion completion);

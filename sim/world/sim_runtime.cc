@@ -13,19 +13,22 @@ constexpr double kCallUs = 5;  // of a call into the framework that registers no
 
 }  // namespace
 
-Status SimRuntime::post(OpId op, const char* name, const ParticipantId& participant, double cost_us, const Call& call) {
+Status SimRuntime::post(OpId op, RuntimeCall what, const ParticipantId& participant, double cost_us, const Call& call) {
   SimWorld& world = node_.world();
-  TRY(const MetFaults faults, node_.accept(op, name, false));
-  const TimePoint done = node_.next_start(cost_us) + faults.delay(FaultKind::kSlowOperation);
-  const bool fails = faults.has(FaultKind::kFailed);
-  world.engine().at(done, [this, op, name, participant, fails, call] {
+  TRY(const OperationEffects effects,
+      node_.accept(op, std::string(kRuntimeCallNames[static_cast<size_t>(what)]), false));
+  const TimePoint done = node_.next_start(cost_us) + effects.starts_later;
+  const bool fails = effects.fails;
+  world.engine().at(done, [this, op, what, participant, fails, call] {
     if (node_.is_dead()) return;
     const auto found = members_.find(participant);
     if (fails) {
       // Registration fails for good; other calls may pass the next time.
-      const bool registers = std::string_view(name) == "pin" || std::string_view(name) == "reserve";
-      return node_.complete(op, completion_of(Status(registers ? Code::kIo : Code::kUnavailable,
-                                                     fmt::format("the runtime cannot {}", name))));
+      const bool registers = what == RuntimeCall::kPin || what == RuntimeCall::kReserve;
+      return node_.complete(
+          op,
+          completion_of(Status(registers ? Code::kIo : Code::kUnavailable,
+                               fmt::format("the runtime cannot {}", kRuntimeCallNames[static_cast<size_t>(what)]))));
     }
     if (found == members_.end())
       return node_.complete(op, completion_of(Status(Code::kNotFound, "the runtime has no such participant")));
@@ -34,7 +37,7 @@ Status SimRuntime::post(OpId op, const char* name, const ParticipantId& particip
   return Status();
 }
 
-Status SimRuntime::hold(OpId op, const char* name, const ParticipantId& participant) {
+Status SimRuntime::hold(OpId op, RuntimeCall what, const ParticipantId& participant) {
   SimWorld& world = node_.world();
   const CostSpec& costs = world.cluster().costs;
   double cost_us = kCallUs;
@@ -42,7 +45,7 @@ Status SimRuntime::hold(OpId op, const char* name, const ParticipantId& particip
     for (const Region& region : (*found->second->binding)->regions)
       cost_us += costs.registration_us +
                  costs.registration_us_per_gbyte * static_cast<double>(world.wire_bytes(region.bytes)) / 1e9;
-  return post(op, name, participant, cost_us, [&world](SimMember& member) {
+  return post(op, what, participant, cost_us, [&world](SimMember& member) {
     Completion completion;
     completion.result = AnyBinding(member.binding);
     if (member.is_held) return completion;
@@ -55,15 +58,19 @@ Status SimRuntime::hold(OpId op, const char* name, const ParticipantId& particip
   });
 }
 
-Status SimRuntime::post_pin(OpId op, const ParticipantId& participant) { return hold(op, "pin", participant); }
-Status SimRuntime::post_reserve(OpId op, const ParticipantId& participant) { return hold(op, "reserve", participant); }
+Status SimRuntime::post_pin(OpId op, const ParticipantId& participant) {
+  return hold(op, RuntimeCall::kPin, participant);
+}
+Status SimRuntime::post_reserve(OpId op, const ParticipantId& participant) {
+  return hold(op, RuntimeCall::kReserve, participant);
+}
 
 Status SimRuntime::post_validate(OpId op, const ParticipantId& participant) {
-  return post(op, "validate", participant, kCallUs, [](SimMember&) { return Completion(); });
+  return post(op, RuntimeCall::kValidate, participant, kCallUs, [](SimMember&) { return Completion(); });
 }
 
 Status SimRuntime::post_activate(OpId op, const ParticipantId& participant) {
-  return post(op, "activate", participant, kCallUs, [this](SimMember& member) {
+  return post(op, RuntimeCall::kActivate, participant, kCallUs, [this](SimMember& member) {
     if (member.is_active) return Completion();
     if (!member.is_held) return completion_of(Status(Code::kConflict, "is not reserved"));
     if (hooks_ != nullptr) hooks_->activating(member);
@@ -76,7 +83,7 @@ Status SimRuntime::post_activate(OpId op, const ParticipantId& participant) {
 }
 
 Status SimRuntime::post_release(OpId op, const ParticipantId& participant) {
-  return post(op, "release", participant, kCallUs, [this](SimMember& member) {
+  return post(op, RuntimeCall::kRelease, participant, kCallUs, [this](SimMember& member) {
     if (!member.is_held) return Completion();
     ++member.releases;
     member.is_held = false;

@@ -5,12 +5,13 @@
 #include <map>
 
 #include "executor/ports.h"
+#include "executor/protocol.h"
 #include "sim/world/sim_memory.h"
 #include "sim/world/sim_node.h"
 
 namespace crossdock {
 
-// Looks on when a protocol calls the runtime.
+// Called when a protocol calls the runtime.
 class SimRuntimeHooks {
  public:
   virtual ~SimRuntimeHooks() = default;
@@ -33,8 +34,8 @@ class SimRuntime : public Runtime {
 
  private:
   using Call = std::function<Completion(SimMember&)>;
-  Status post(OpId op, const char* name, const ParticipantId& participant, double cost_us, const Call& call);
-  Status hold(OpId op, const char* name, const ParticipantId& participant);
+  Status post(OpId op, RuntimeCall what, const ParticipantId& participant, double cost_us, const Call& call);
+  Status hold(OpId op, RuntimeCall what, const ParticipantId& participant);
 
   SimNode& node_;
   SimRuntimeHooks* hooks_ = nullptr;

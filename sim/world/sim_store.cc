@@ -12,7 +12,7 @@
 namespace crossdock {
 namespace {
 
-// How long a caller waits for an answer that does not come.
+// After which a call without an answer completes.
 constexpr Duration kCallTimeout = Duration::from_ms(20);
 
 // The store dies inside of a call.
@@ -78,29 +78,28 @@ struct SimStorePort::Call {
   size_t next_flow = 0;
   std::function<Completion(StoreCore&)> run;
   uint64_t life = 0;
-  MetFaults faults;
+  OperationEffects effects;
 };
 
 Status SimStorePort::post(OpId op, const char* name, bool is_data, std::vector<Flow> flows,
                           std::function<Completion(StoreCore&)> run) {
   SimWorld& world = node_.world();
-  TRY(const MetFaults faults, node_.accept(op, name, is_data));
+  TRY(const OperationEffects effects, node_.accept(op, name, is_data));
   auto call = std::make_shared<Call>();
   call->op = op;
   call->is_data = is_data;
   call->flows = std::move(flows);
   call->run = std::move(run);
-  call->faults = faults;
+  call->effects = effects;
   const TimePoint sent = node_.next_start(world.cluster().costs.post_us);
-  world.engine().at(sent + faults.delay(FaultKind::kSlowOperation) + world.latency(node_.place(), store_.place()),
+  world.engine().at(sent + effects.starts_later + world.latency(node_.place(), store_.place()),
                     [this, call] { request(call); });
   return Status();
 }
 
 void SimStorePort::request(const CallPointer& call) {
   SimWorld& world = node_.world();
-  if (call->faults.has(FaultKind::kFailed))
-    return node_.complete(call->op, completion_of(Status(Code::kUnavailable, "made to fail")));
+  if (call->effects.fails) return node_.complete(call->op, completion_of(Status(Code::kUnavailable, "made to fail")));
   if (store_.core() == nullptr || !world.is_reachable(node_.place(), store_.place())) return lost(call);
   call->life = store_.life();
   next_flow(call);
@@ -121,10 +120,10 @@ void SimStorePort::next_flow(const CallPointer& call) {
 void SimStorePort::arrived(const CallPointer& call) {
   SimWorld& world = node_.world();
   if (store_.life() != call->life) return lost(call);
-  if (call->faults.has(FaultKind::kShortRead)) store_.disk().shorten_next_read();
-  if (call->faults.has(FaultKind::kBitFlip)) store_.disk().flip_next_read();
+  if (call->effects.shortens_read) store_.disk().shorten_next_read();
+  if (call->effects.flips_bit) store_.disk().flip_next_read();
   std::optional<Completion> completion = store_.run(call->run);
-  const bool loses_reply = call->faults.has(FaultKind::kReplyLost) || call->faults.has(FaultKind::kTornWrite);
+  const bool loses_reply = call->effects.loses_reply || call->effects.torn.has_value();
   if (!completion || loses_reply) return lost(call);
   // Small answers take the latency of the way back; bulk data is there already.
   const Duration way = call->is_data ? Duration() : world.latency(store_.place(), node_.place());
@@ -136,7 +135,7 @@ void SimStorePort::answer(const CallPointer& call, Completion completion) {
   node_.complete(call->op, std::move(completion));
 }
 
-// Nobody knows whether it happened.
+// The caller cannot know whether it happened.
 void SimStorePort::lost(const CallPointer& call) {
   node_.complete_after(kCallTimeout, call->op,
                        completion_of(Status(call->is_data ? Code::kUnavailable : Code::kOutcomeUnknown,

@@ -25,16 +25,16 @@ class SimStore {
   SimDisk& disk() { return disk_; }
   // Null while it is down.
   StoreCore* core() { return core_.get(); }
-  // Counts its lives: a call of an earlier one is lost with it.
+  // Grows with each crash. The answer to a call that began in an earlier life is lost.
   uint64_t life() const { return life_; }
 
   Status open();
-  // The same where it is down; that it does not open is a violation.
+  // Opens it if it is down. A store that does not open is a violation of I2.
   void reopen();
-  // Its clock is ahead of everybody else's by so much more.
+  // Sets its clock forward, relative to all other clocks.
   void advance_clock(Duration by) { clock_ahead_ = clock_ahead_ + by; }
   void crash(bool loses_unsynced);
-  // It crashes when it comes to this point (StoreCore's kCrashPoints) the next time, and is down for a while.
+  // It crashes the next time it reaches this point (one of StoreCore's kCrashPoints), and opens again after `down`.
   void arm(std::string crash_point, bool loses_unsynced, Duration down);
 
   void disarm() { armed_ = std::nullopt; }

@@ -24,12 +24,12 @@ const RegionKey& target_key(const StepSpan& steps) {
 
 Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
   SimWorld& world = node_.world();
-  TRY(const MetFaults faults, node_.accept(op, "copy", true));
+  TRY(const OperationEffects effects, node_.accept(op, "copy", true));
   uint64_t ranges = 0;
   for (const CopyStep& step : steps.steps()) ranges += step.range_count();
   const CostSpec& costs = world.cluster().costs;
   const TimePoint start = node_.next_start(costs.post_us + static_cast<double>(ranges) * costs.descriptor_ns / 1e3);
-  if (faults.has(FaultKind::kFailed)) {
+  if (effects.fails) {
     ++failed_copy_count_;
     node_.complete_after(start - world.now(), op, completion_of(Status(Code::kUnavailable, "made to fail")));
     return Status();
@@ -38,11 +38,14 @@ Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
   copy->op = op;
   copy->steps = steps;
   copy->bytes = steps.total_bytes();
-  for (const FaultKind kind :
-       {FaultKind::kTornWrite, FaultKind::kLateWrite, FaultKind::kBitFlip, FaultKind::kReplyLost})
-    if (const FaultSpec* fault = faults.find(kind)) copy->fault = fault;
+  // One thing goes wrong with a copy: of a lost reply, a flipped bit, a late and a torn write, the first.
+  copy->flips_bit = effects.flips_bit && !effects.loses_reply;
+  if (effects.loses_reply)
+    copy->fails_after = PartialWrite{100, std::nullopt};
+  else if (!effects.flips_bit)
+    copy->fails_after = effects.late ? effects.late : effects.torn;
   copies_[op] = copy;
-  world.engine().at(start + faults.delay(FaultKind::kSlowOperation), [this, copy] { begin(copy); });
+  world.engine().at(start + effects.starts_later, [this, copy] { begin(copy); });
   return Status();
 }
 
@@ -65,8 +68,7 @@ void SimTransport::flow(const CopyPointer& copy) {
 
 Status SimTransport::land(Copy& copy, uint64_t to) {
   if (to <= copy.landed) return Status();
-  const bool flips = copy.fault != nullptr && copy.fault->kind == FaultKind::kBitFlip;
-  if (flips) copy.fault = nullptr;
+  const bool flips = std::exchange(copy.flips_bit, false);
   return node_.world().memory().land(copy.steps, std::exchange(copy.landed, to), to, flips);
 }
 
@@ -81,19 +83,16 @@ void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result)
   const bool is_done = result.end == FlowEnd::kDone;
   const uint64_t reached = is_done ? copy->bytes : std::min(copy->flow_begin + moved, copy->bytes);
   const Stop why = std::exchange(copy->stop, Stop::kNone);
-  const FaultSpec* const fault = copy->fault;
-  if (is_done && fault != nullptr && fault->kind != FaultKind::kBitFlip) {
-    const bool is_whole = fault->kind == FaultKind::kReplyLost;
-    const uint64_t part = copy->bytes * std::min<uint64_t>(fault->percent, 99) / 100;
-    (void)land(*copy, is_whole ? copy->bytes : std::max(copy->landed, part));
-    if (fault->kind == FaultKind::kLateWrite) land_later(copy, fault->delay);
+  if (is_done && copy->fails_after) {
+    (void)land(*copy, std::max(copy->landed, copy->bytes * copy->fails_after->percent / 100));
+    if (copy->fails_after->rest) land_later(copy, *copy->fails_after->rest);
     end(copy, Status(Code::kUnavailable, "made to fail after some of it had landed"));
   } else if (is_done) {
     end(copy, land(*copy, copy->bytes));
   } else {
     (void)land(*copy, reached);
     switch (why) {
-      case Stop::kPause: break;  // whoever paused it goes on
+      case Stop::kPause: break;  // interrupt_reads() starts it again
       case Stop::kRevoke: end(copy, Status(Code::kConflict, "a grant was revoked")); break;
       case Stop::kCancel: end(copy, Status(Code::kCancelled, "cancelled")); break;
       case Stop::kDeath:
@@ -124,7 +123,7 @@ void SimTransport::stop(const CopyPointer& copy, Stop why, std::function<void()>
   if (then) then();
 }
 
-// Hardware does not take back what it has begun.
+// A copy whose flow has begun goes on, as on real network interfaces.
 void SimTransport::cancel(OpId op) {
   const auto found = copies_.find(op);
   if (found != copies_.end() && !found->second->is_flowing) stop(CopyPointer(found->second), Stop::kCancel, {});
@@ -143,13 +142,13 @@ void SimTransport::poster_died(Fate fate, Duration delay) {
 
 Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) {
   SimWorld& world = node_.world();
-  TRY(const MetFaults faults, node_.accept(op, "checksum", true));
+  TRY(const OperationEffects effects, node_.accept(op, "checksum", true));
   // At the speed at which the device reads its memory.
   const MachineSpec& machine = world.cluster().machine;
   const double rate = node_.place().kind == PlaceKind::kGpu ? machine.hbm_gbyte_per_s : machine.dram_gbyte_per_s;
   const double read_us = static_cast<double>(world.wire_bytes(steps.total_bytes())) / (rate * 1e3);
   const TimePoint done = node_.next_start(world.cluster().costs.post_us) + us(read_us);
-  const bool fails = faults.has(FaultKind::kFailed);
+  const bool fails = effects.fails;
   world.engine().at(done, [this, op, steps, end, fails] {
     if (fails) return node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail")));
     const Result<uint32_t> sum = node_.world().memory().checksum(steps, end);
@@ -161,14 +160,14 @@ Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) 
 
 Status SimTransport::post_revoke(OpId op, const RegionKey& key) {
   SimWorld& world = node_.world();
-  TRY(const MetFaults faults, node_.accept(op, "revoke", false));
+  TRY(const OperationEffects effects, node_.accept(op, "revoke", false));
   const TimePoint start = node_.next_start(world.cluster().costs.post_us);
-  if (faults.has(FaultKind::kFailed)) {
+  if (effects.fails) {
     world.engine().at(start,
                       [this, op] { node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail"))); });
     return Status();
   }
-  const bool reply_lost = faults.has(FaultKind::kReplyLost);
+  const bool reply_lost = effects.loses_reply;
   world.engine().at(start, [this, op, key, reply_lost] {
     SimWorld& inside = node_.world();
     inside.revoke(key, [this, op, reply_lost](Status status) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "executor/ports.h"
@@ -28,7 +29,7 @@ class SimTransport : public Transport {
  private:
   friend class SimWorld;
 
-  enum class Stop { kNone, kPause, kCancel, kRevoke, kDeath };  // of several the last counts
+  enum class Stop { kNone, kPause, kCancel, kRevoke, kDeath };  // of several reasons the last in this list counts
   struct Copy {
     OpId op;
     StepSpan steps;
@@ -41,8 +42,9 @@ class SimTransport : public Transport {
     Stop stop = Stop::kNone;
     Fate fate = Fate::kLost;
     Duration late_after;
-    const FaultSpec* fault = nullptr;            // at its end
-    std::vector<std::function<void()>> stopped;  // of all who stopped the flow, once it has ended
+    bool flips_bit = false;                      // of the bytes that land next
+    std::optional<PartialWrite> fails_after;     // what lands of it before it fails
+    std::vector<std::function<void()>> stopped;  // called once the flow has ended, one for each stop()
   };
   using CopyPointer = std::shared_ptr<Copy>;
 

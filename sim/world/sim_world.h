@@ -13,7 +13,7 @@
 
 #include "base/rng.h"
 #include "executor/protocol.h"
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 #include "sim/scenario/scenario.h"
 #include "sim/world/checks.h"
 #include "sim/world/engine.h"
@@ -67,7 +67,7 @@ class SimWorld {
   SimStore* find_store(const std::string& name);
   const std::map<std::string, std::unique_ptr<SimStore>>& stores() const { return stores_; }
 
-  // Whether a message could pass now, and how long it takes.
+  // Whether a message can pass now, and how long it takes.
   bool is_reachable(const Place& from, const Place& to) const;
   Duration latency(const Place& from, const Place& to) const;
   // Ends a grant; `done` is called once nothing that was under way to it can land any more.
@@ -87,7 +87,7 @@ class SimWorld {
                     std::function<void(const FlowResult&)> done);
   const std::vector<FlowRecord>& flows() const { return flows_; }
 
-  // Messages of late, which a storm sends again.
+  // Recent messages, which a storm sends again.
   void note_message(const PeerId& to, const Message& message);
   void storm(uint64_t count);
 
@@ -97,7 +97,7 @@ class SimWorld {
   // The number of protocol events so far, and an event of a peer's protocol: faults may wait for it.
   void event(SimNode& node, const std::string& event);
   uint64_t event_count() const { return event_count_; }
-  // Makes the fault come true now.
+  // How a process is killed, and how a fault of the world is carried out: set by the run.
   void set_killer(std::function<void(SimNode&)> killer) { killer_ = std::move(killer); }
   void set_fault_action(std::function<void(const FaultSpec&)> action) { fault_action_ = std::move(action); }
   void trigger(const FaultSpec& fault);

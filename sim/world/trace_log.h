@@ -1,4 +1,4 @@
-// Trace log: notes what happens while it happens, and hashes it. Keeping the events is optional; the digest is not.
+// Trace log: notes what happens, and hashes it. Keeping the events is optional; the digest is not.
 #pragma once
 
 #include <array>

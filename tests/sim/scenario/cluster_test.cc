@@ -1,5 +1,5 @@
 // Clusters: reading, writing, presets, and which links lie between two places.
-#include "sim/scenario/cluster.h"
+#include "sim/scenario/cluster_links.h"
 
 #include <gtest/gtest.h>
 
