@@ -7,6 +7,7 @@
 
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
+#include "base/thread_count.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"

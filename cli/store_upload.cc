@@ -7,6 +7,8 @@
 #include <random>
 
 #include "backends/local/local_transfer.h"
+#include "base/steady_clock.h"
+#include "base/thread_count.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/log_observer.h"

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "backends/local/local_queue.h"
+#include "base/steady_clock.h"
 #include "base/time.h"
 
 namespace crossdock {

@@ -6,12 +6,6 @@
 
 namespace crossdock {
 
-TimePoint steady_now() {
-  return TimePoint::from_ns(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-}
-
 size_t LocalQueue::wait(std::span<Completion> out, TimePoint deadline) {
   CHECK(!out.empty());
   std::unique_lock lock(mutex_);

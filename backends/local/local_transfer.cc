@@ -11,6 +11,7 @@
 #include "backends/local/local_transport.h"
 #include "backends/local/pooled_store.h"
 #include "backends/local/thread_pool.h"
+#include "base/thread_count.h"
 
 namespace crossdock {
 namespace {
@@ -156,10 +157,6 @@ void run_with_store(Asked& protocol, const std::string& name, Role role, Blockin
 }
 
 }  // namespace
-
-size_t thread_count_or_all(size_t count) {
-  return count != 0 ? count : std::max(1u, std::thread::hardware_concurrency());
-}
 
 PeerId local_peer(Role role, const ParticipantId& participant) {
   return PeerId((role == Role::kSource ? "source " : "target ") + participant.text());

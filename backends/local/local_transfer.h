@@ -75,7 +75,4 @@ UploadOutcome run_local_upload(Upload& upload, BlockingStore& store, LocalRuntim
 RestoreOutcome run_local_restore(Restore& restore, BlockingStore& store, LocalRuntime& runtime,
                                  MemoryRegistry& registry, size_t thread_count, const LocalHooks& hooks);
 
-// `count`, or one thread for each processor when it is 0.
-size_t thread_count_or_all(size_t count);
-
 }  // namespace crossdock
