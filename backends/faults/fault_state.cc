@@ -124,7 +124,7 @@ void FaultState::end_stalls() {
 }
 
 void FaultState::release_held() {
-  // Those still inside too: whether a thread of the backend is done by now is luck.
+  // Operations inside too: whether a thread of the backend has finished by now is chance.
   for (auto& [op, operation] : under_way_)
     if (is(operation.fault, PortFaultKind::kHeld) || is(operation.fault, PortFaultKind::kLate))
       operation.fault = nullptr;

@@ -1,4 +1,4 @@
-// What the decorators around the ports of one participant share.
+// State that the decorators around the ports of one participant share.
 #pragma once
 
 #include <cstdint>

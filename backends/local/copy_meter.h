@@ -1,4 +1,4 @@
-// When copies ran, and how many bytes they have moved.
+// Measures copies: bytes moved, and the time from the first to the last.
 #pragma once
 
 #include <atomic>

@@ -30,7 +30,7 @@ struct LocalTransferReport : TransferReport {  // participants in the order of t
   uint64_t copied_bytes = 0;
 };
 
-// How the participants of a local transfer are called and made; `number` counts sources, then targets, from 1 on.
+// Names and options of the participants of a local transfer; `number` counts sources, then targets, from 1 on.
 PeerId local_peer(Role role, const ParticipantId& participant);
 ParticipantOptions local_participant_options(const LocalTransferRequest& request, const ParticipantId& participant,
                                              uint64_t number);

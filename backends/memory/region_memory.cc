@@ -41,7 +41,7 @@ std::optional<uint64_t> number_after(std::string_view text, std::string_view nam
   return std::nullopt;
 }
 
-// Counts what files take as free where the kernel can drop it, as MemAvailable does.
+// Counts the page cache that the kernel can drop as free, as MemAvailable does.
 std::optional<uint64_t> left_by_control_group() {
   const std::string groups = kernel_text("/proc/self/cgroup");
   const size_t begin = groups.rfind("0::/");
