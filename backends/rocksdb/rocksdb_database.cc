@@ -167,7 +167,7 @@ Status create_store(rocksdb::Env& env, const RocksDbOptions& options) {
   const std::string what = fmt::format("create a store at '{}'", options.directory);
   TRY_STATUS(rocksdb_status(env.CreateDirIfMissing(options.directory), what));
   TRY(const std::string directory, canonical_path(options.directory));
-  if (is_store(env, directory)) return Status(Code::kConflict, fmt::format("cannot {}: there is one", what));
+  if (is_store(env, directory)) return Status(Code::kConflict, fmt::format("cannot {}: it holds one already", what));
   TRY_STATUS(check_holds_nothing_else(env, directory));
   TRY_STATUS(check_not_in_use(env, directory));
 
@@ -254,8 +254,8 @@ Status RocksDbDatabase::open_families() {
     TRY_STATUS(check_not_in_use(env(), directory_));
     if (status.IsInvalidArgument())
       return Status(Code::kNotFound,
-                    fmt::format("no store at '{}', but a database that is none or was not made whole: {}", directory_,
-                                status.ToString()));
+                    fmt::format("no store at '{}': it holds another database, or one that was created in part: {}",
+                                directory_, status.ToString()));
     return rocksdb_status(status, fmt::format("open the store at '{}'", directory_));
   }
   db_.reset(opened);

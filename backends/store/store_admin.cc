@@ -197,7 +197,7 @@ Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64
         report.bytes += bytes.size();
         if (!status.ok()) report.damaged.push_back({sequence, object.object.id.text(), chunk, bytes, status.message()});
         seen_bytes += bytes.size();
-        if (progress && !progress(seen_bytes, all_bytes)) ended = Status(Code::kCancelled, "the check was ended early");
+        if (progress && !progress(seen_bytes, all_bytes)) ended = Status(Code::kCancelled, "the check was cancelled");
         if (!ended.ok()) break;
       }
       if (!ended.ok()) break;
