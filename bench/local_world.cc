@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "backends/local/local_queue.h"
 #include "backends/memory/synthetic.h"
 #include "base/check.h"
+#include "base/steady_clock.h"
 #include "model/kv/partition.h"
 #include "model/wire/documents.h"
 

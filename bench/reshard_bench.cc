@@ -57,7 +57,7 @@ LocalTransferReport transfer(const Side& source, const Side& target, const Snaps
   request.source_bindings = any_bindings(source.bindings);
   request.target_bindings = any_bindings(target.bindings);
   request.thread_count = threads;
-  LocalTransferReport report = run_local_transfer(request, runtime, registry, LocalHooks());
+  LocalTransferReport report = run_local_transfer(request, runtime, registry, DriveHooks());
   CHECK(report.outcome.status().ok());
   return report;
 }

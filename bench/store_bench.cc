@@ -104,7 +104,7 @@ Work upload(StoreCore& store, const Side& side, const Snapshot& snapshot, const 
   Upload protocol(options);
   TimedStore timed(store);
   const Stopwatch watch;
-  const UploadOutcome outcome = run_local_upload(protocol, timed, runtime, registry, threads, LocalHooks());
+  const UploadOutcome outcome = run_local_upload(protocol, timed, runtime, registry, threads, DriveHooks());
   Work work{watch.cost(), timed.commit_s};
   CHECK(outcome.committed);
   return work;
@@ -132,7 +132,7 @@ RestoreWork restore(StoreCore& store, const Side& side, const Snapshot& snapshot
   options.window = WindowLimits{2 * threads, 256 * kMiB};
   Restore protocol(options);
   const Stopwatch watch;
-  RestoreOutcome outcome = run_local_restore(protocol, store, runtime, registry, threads, LocalHooks());
+  RestoreOutcome outcome = run_local_restore(protocol, store, runtime, registry, threads, DriveHooks());
   RestoreWork work{watch.cost(), std::move(outcome)};
   CHECK(work.outcome.activated);
   return work;

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "backends/local/local_transfer.h"
+#include "base/thread_count.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "backends/faults/fault_transport.h"
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
+#include "base/thread_count.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -93,14 +95,20 @@ std::optional<Sides> make_sides(const Options& options, int& exit_code) {
   return Sides{snapshot, std::move(*source_side), std::move(*target_side)};
 }
 
-LocalFault fault_of(const Options& options, const Sides& sides) {
-  LocalFault fault;
-  fault.participant = (*sides.source.bindings.front())->participant;
-  fault.after = 1;
-  if (options.fail == "copy") fault.kind = LocalFault::Kind::kCopyFails;
-  if (options.fail == "writer") fault.kind = LocalFault::Kind::kWriterSilent;
-  if (options.fail == "bit") fault.kind = LocalFault::Kind::kBitFlips;
-  return fault;
+// What --fail disturbs: the transport of the first source. The second copy and all later ones fail, or stall until
+// every participant has given up, or a bit of what the first copy wrote is wrong.
+PortFaultPlan faults_of(const Options& options) {
+  PortFaultPlan plan;
+  if (options.fail == "copy") plan.faults = {{PortCall::kCopy, 1, PortFaultKind::kBreak, 1}};
+  if (options.fail == "writer")
+    plan.faults = {{PortCall::kCopy, 1, PortFaultKind::kStall, 2 * (options.timeout_s + options.drain_s)}};
+  if (options.fail == "bit") plan.faults = {{PortCall::kCopy, 0, PortFaultKind::kFlip, 1}};
+  return plan;
+}
+
+void flip_bit(const MemoryRegistry& registry, const RegionKey& region, uint64_t offset) {
+  const auto access = registry.access(region);
+  if (access.ok()) access.value().bytes()[offset] ^= std::byte{1};
 }
 
 struct Left {
@@ -216,14 +224,22 @@ int run(const Options& options) {
   request.source_bindings = any_bindings(sides->source.bindings);
   request.target_bindings = any_bindings(sides->target.bindings);
   request.thread_count = threads;
-  request.fault = fault_of(options, *sides);
+  std::optional<FaultyTransportPorts> faulty;
+  request.decorate = [&](Role role, const ParticipantId& participant, const Ports& own) {
+    if (options.fail.empty() || role != Role::kSource || participant != (*sides->source.bindings.front())->participant)
+      return own;
+    return faulty
+        .emplace(own, faults_of(options),
+                 [&](const RegionKey& region, uint64_t offset) { flip_bit(registry, region, offset); })
+        .ports();
+  };
 
   const uint64_t total_bytes = sides->source.memory.total_bytes();
   Progress progress("copying", total_bytes, progress_mode(quiet));
   const InterruptFlag interrupt;
   RecordingFolder recordings(options.record_dir);
   if (const Status made = recordings.make(); !made.ok()) return fail(kFailed, made.message());
-  LocalHooks hooks;
+  DriveHooks hooks;
   hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
   hooks.interrupted = &interrupt.is_set();
   hooks.observe = [&](const std::string& name) { return logged(name, recordings.observe_transfer(name, request)); };

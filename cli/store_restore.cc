@@ -7,6 +7,8 @@
 
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
+#include "base/steady_clock.h"
+#include "base/thread_count.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -71,7 +73,7 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
   const uint64_t total_bytes = side.memory.total_bytes();
   Progress progress("restoring", total_bytes, progress_mode(quiet));
   const InterruptFlag interrupt;
-  LocalHooks hooks;
+  DriveHooks hooks;
   hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
   hooks.interrupted = &interrupt.is_set();
   hooks.observe = [&](const std::string& name) { return logged(name, recordings.observe(options)); };

@@ -7,6 +7,8 @@
 #include <random>
 
 #include "backends/local/local_transfer.h"
+#include "base/steady_clock.h"
+#include "base/thread_count.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/log_observer.h"
@@ -78,7 +80,7 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
   if (!report.problem.ok()) return report;
   Progress progress("storing", total_bytes, progress_mode(is_quiet(settings)));
   const InterruptFlag interrupt;
-  LocalHooks hooks;
+  DriveHooks hooks;
   hooks.tick = [&](uint64_t done_bytes) { progress.update(std::min(done_bytes, total_bytes)); };
   hooks.interrupted = &interrupt.is_set();
   hooks.observe = [&](const std::string& name) { return logged(name, recordings.observe(options)); };

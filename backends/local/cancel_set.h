@@ -1,4 +1,4 @@
-// Which operations that are under way were asked to end early.
+// Operations under way, and which of them were cancelled.
 #pragma once
 
 #include <mutex>

@@ -1,10 +1,10 @@
-// When copies ran, and how many bytes they have moved.
+// Measures copies: bytes moved, and the time from the first to the last.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "backends/local/local_queue.h"
+#include "base/steady_clock.h"
 #include "base/time.h"
 
 namespace crossdock {

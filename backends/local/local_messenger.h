@@ -14,13 +14,13 @@ namespace crossdock {
 // Where messages wait for their receivers. Thread-safe.
 class MessageHub {
  public:
-  // Of each receiver; more are lost, as messages may be.
+  // waiting_max: messages that wait for each receiver. Further ones are lost, which a Messenger may do.
   explicit MessageHub(size_t waiting_max = 65536) : waiting_max_(waiting_max) {}
 
   void send(const PeerId& to, const Message& message);
-  // A message that waits, or the next one that comes: `queue` gets it as the completion of `op`.
+  // Completes `op` in `queue` with the first message that waits, or with the next one that is sent.
   void receive(const PeerId& me, OpId op, LocalQueue& queue);
-  // Ends a receive that has not got anything.
+  // Completes a receive that has no message with kCancelled.
   void cancel(const PeerId& me, OpId op);
 
  private:
@@ -34,7 +34,7 @@ class MessageHub {
   std::map<PeerId, Box> boxes_;
 };
 
-// The messenger of one participant. The hub and the queue outlive what was posted.
+// The messenger of one participant. The hub and the queue outlive all operations.
 class LocalMessenger : public Messenger {
  public:
   LocalMessenger(MessageHub& hub, PeerId self, LocalQueue& queue) : hub_(hub), self_(std::move(self)), queue_(queue) {}

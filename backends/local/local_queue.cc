@@ -6,12 +6,6 @@
 
 namespace crossdock {
 
-TimePoint steady_now() {
-  return TimePoint::from_ns(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-}
-
 size_t LocalQueue::wait(std::span<Completion> out, TimePoint deadline) {
   CHECK(!out.empty());
   std::unique_lock lock(mutex_);
@@ -29,7 +23,7 @@ size_t LocalQueue::wait(std::span<Completion> out, TimePoint deadline) {
 }
 
 void LocalQueue::add(Completion completion) {
-  // Notified under the lock, so that the queue may go away as soon as its last completion was taken.
+  // Notifies under the lock, so that the queue may be destroyed as soon as its last completion was taken.
   const std::lock_guard lock(mutex_);
   completions_.push_back(std::move(completion));
   changed_.notify_one();

@@ -5,12 +5,10 @@
 #include <deque>
 #include <mutex>
 
+#include "base/steady_clock.h"
 #include "executor/ports.h"
 
 namespace crossdock {
-
-// The monotonic clock of the machine.
-TimePoint steady_now();
 
 class LocalQueue : public CompletionQueue {
  public:

@@ -65,7 +65,7 @@ Status LocalRuntime::release(Role role, const ParticipantId& participant) {
   return Status();
 }
 
-// The operation's grants end with it; whoever comes late finds none.
+// Ends the operation's grants: an access that comes later finds no memory under its key (I3).
 void LocalRuntime::let_go(Member& member, State state) {
   for (const RegionKey& key : region_keys(*member.binding))
     if (--users_[key] == 0) {

@@ -1,6 +1,6 @@
-// A runtime for memory of this process: pages are there already, as bindings say, and are registered when they are
-// pinned or reserved. What a serving framework does itself; for the command line, tests and embedders without pages of
-// their own.
+// A runtime for memory of this process: the pages that bindings describe exist already, and are registered when they
+// are pinned or reserved. A serving framework has a runtime of its own; this one is for the command line, tests and
+// embedders without pages.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class LocalRuntime {
 
   // The memory, which outlives the runtime, has the binding's regions.
   void add(Role role, AnyBinding binding, const RegionMemory& memory);
-  // Called for a target after everything has come and before it is activated; empty: anything will do.
+  // Called for a target after everything has arrived and before it is activated. Empty: every target is valid.
   void set_validate(std::function<Status(const ParticipantId&)> validate) { validate_ = std::move(validate); }
 
   Result<AnyBinding> hold(Role role, const ParticipantId& participant);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backends/local/pool_post.h"
+#include "backends/memory/step_checksum.h"
 #include "backends/memory/strided_copy.h"
-#include "base/crc32c.h"
 
 namespace crossdock {
 namespace {
@@ -41,24 +41,13 @@ Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_
 }
 
 Result<StepsChecksum> checksum(const MemoryRegistry& memory, const StepSpan& steps, StepEnd end) {
-  StepsChecksum sum;
-  if (steps.steps().empty()) return sum;  // it may have no work either
-  const bool of_source = end == StepEnd::kSource;
+  if (steps.steps().empty()) return StepsChecksum();  // it may have no work either
   TRY(const Accesses accesses,
-      memory.owner_access_all(of_source ? steps.work().source_regions : steps.work().target_regions));
-  for (const CopyStep& step : steps.steps()) {
-    const std::span<const std::byte> bytes = accesses[of_source ? step.source_region : step.target_region].bytes();
-    const uint64_t begin = of_source ? step.source_offset : step.target_offset;
-    const uint64_t span = of_source ? step.source_span() : step.target_span();
-    if (span > bytes.size() || begin > bytes.size() - span)
-      return Status(Code::kInvalidArgument,
-                    fmt::format("a step ends at byte {} of a region of {} bytes", begin + span, bytes.size()));
-    ByteRanges pieces(step);
-    for (ByteCopy piece; pieces.next(piece);)
-      sum.crc32c =
-          crc32c(bytes.subspan(of_source ? piece.source_offset : piece.target_offset, piece.bytes), sum.crc32c);
-  }
-  return sum;
+      memory.owner_access_all(end == StepEnd::kSource ? steps.work().source_regions : steps.work().target_regions));
+  TRY(const uint32_t sum, checksum_steps(steps, end, [&](uint32_t region) -> Result<std::span<const std::byte>> {
+        return std::span<const std::byte>(accesses[region].bytes());
+      }));
+  return StepsChecksum{sum};
 }
 
 }  // namespace

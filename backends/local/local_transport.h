@@ -12,11 +12,12 @@
 
 namespace crossdock {
 
-// The transport of one participant; registry and pool are shared by all of the process. All outlive what was posted.
+// The transport of one participant; the participants of a process share registry and pool. Registry, pool and queue
+// outlive all operations.
 class LocalTransport : public Transport {
  public:
-  // `total_bytes`: about as much is moved in all, which decides how it is written (strided_copy.h). `meter` may be
-  // null.
+  // `total_bytes`: estimate of the bytes that all copies move together, which selects the stores (strided_copy.h).
+  // `meter` may be null.
   LocalTransport(MemoryRegistry& memory, ThreadPool& pool, LocalQueue& queue, uint64_t total_bytes = 0,
                  CopyMeter* meter = nullptr)
       : memory_(memory), pool_(pool), queue_(queue), total_bytes_(total_bytes), meter_(meter) {}

@@ -12,7 +12,7 @@
 
 namespace crossdock {
 
-// Store, registry and pool are shared; all outlive what was posted.
+// Participants share store, registry and pool. These and the queue outlive all operations.
 class PooledStore : public ObjectStore {
  public:
   PooledStore(BlockingStore& store, MemoryRegistry& memory, ThreadPool& pool, LocalQueue& queue)

@@ -1,4 +1,4 @@
-// Which memory of this process a region key names, and for how long.
+// The memory of this process that region keys name, while their grants last.
 #pragma once
 
 #include <cstddef>
@@ -48,10 +48,10 @@ class MemoryRegistry {
   // Access to each of the regions, in order; to none when one cannot be had.
   Result<std::vector<Access>> access_all(const std::vector<RegionKey>& keys) const;
   Result<std::vector<Access>> owner_access_all(const std::vector<RegionKey>& keys) const;
-  // Waits until nobody accesses the bytes under the key any more; from then on nobody can. OK again when it was revoked
-  // before; kNotFound when the key is unknown.
+  // Waits for all accesses under the key to end; no new one can begin (R6). OK again when the key was revoked before;
+  // kNotFound when it is unknown.
   Status revoke(const RegionKey& key);
-  // Forgets a key altogether, revoked or not; an access that lives goes on.
+  // Forgets a key, revoked or not; an access that is open stays valid.
   void remove(const RegionKey& key);
 
   size_t size() const;

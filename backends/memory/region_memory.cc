@@ -41,7 +41,7 @@ std::optional<uint64_t> number_after(std::string_view text, std::string_view nam
   return std::nullopt;
 }
 
-// Counts what files take as free where the kernel can drop it, as MemAvailable does.
+// Counts the page cache that the kernel can drop as free, as MemAvailable does.
 std::optional<uint64_t> left_by_control_group() {
   const std::string groups = kernel_text("/proc/self/cgroup");
   const size_t begin = groups.rfind("0::/");
@@ -100,11 +100,12 @@ Status RegionMemory::add(const InstanceBinding& binding) {
       const uint64_t epoch = known->first.epoch;
       const uint64_t bytes = known->second.get_deleter().bytes;
       if (epoch == key.epoch && bytes == region.bytes) continue;
-      return Status(Code::kInvalidArgument, fmt::format("region {} of {} bytes is there as epoch {} of {} bytes",
-                                                        key.to_text(), region.bytes, epoch, bytes));
+      return Status(Code::kInvalidArgument,
+                    fmt::format("region {} of {} bytes: it is mapped already as epoch {} of {} bytes", key.to_text(),
+                                region.bytes, epoch, bytes));
     }
     if (region.bytes > left)
-      return Status(Code::kResourceExhausted, fmt::format("region {}: {} bytes cannot be had, {} of {} are left",
+      return Status(Code::kResourceExhausted, fmt::format("region {}: cannot allocate {} bytes, {} of {} are left",
                                                           key.to_text(), region.bytes, left, bytes_max_));
     TRY(Mapping mapping, map_bytes(key, region.bytes));
     left -= region.bytes;

@@ -1,4 +1,4 @@
-// Memory for the regions of bindings of this process, where there is no runtime that has it already.
+// Memory for the regions of bindings of this process, when no runtime provides it.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace crossdock {
 
-// What this process may still take, as the kernel tells it: the machine's MemAvailable, or what the process's control
-// group (version 2) leaves where that is less. 2^64 - 1 when neither is told.
+// Bytes that this process may still allocate, as the kernel reports them: the smaller of the machine's MemAvailable and
+// what the process's control group (version 2) leaves. 2^64 - 1 when the kernel reports neither.
 uint64_t available_memory_bytes();
 
 // Anonymous memory, one mapping for each region, filled with zeros; pages are taken when they are first written. So
@@ -30,7 +30,7 @@ class RegionMemory {
   RegionMemory& operator=(RegionMemory&&) noexcept = default;
 
   // Adds the binding's regions; those of one instance with the same id and address are one. kResourceExhausted, naming
-  // region and bytes, when the memory cannot be had; kInvalidArgument when a region is there with another size or
+  // region and bytes, when it cannot be allocated; kInvalidArgument when the region is mapped with another size or
   // epoch. Nothing is added then.
   Status add(const InstanceBinding& binding);
   // All bytes of a region; empty when there is none. Nothing moves them while the memory lives.

@@ -12,19 +12,20 @@ namespace crossdock {
 
 enum class CopyStores {
   kCached,     // memcpy
-  kStreaming,  // past the cache where whole cache lines are written: for targets that nobody reads soon
+  kStreaming,  // past the cache where whole cache lines are written: for targets that are not read soon
 };
 
-// From where on streaming pays, measured by copy_bench on an EPYC with 1 MiB of L2 a core and 32 MiB of L3: ratios to
-// memcpy of the same pieces, lowest and highest median over contiguous, strided and scattered sources, 1 and 2 threads.
+// Sizes from which streaming is faster, measured by copy_bench on an EPYC with 1 MiB of L2 a core and 32 MiB of L3:
+// ratios to memcpy of the same pieces, lowest and highest median over contiguous, strided and scattered sources, 1 and
+// 2 threads.
 //   pieces, 256 MiB in all:        64 B 0.96-1.45 (kCached 0.97-1.14), 128 B 1.03-1.55 (0.92-1.14), 256 B 1.07-1.65,
 //                                  512 B 1.3-1.75, 1 KiB 1.5-3.2, 4 and 64 KiB 1.3-1.9
 //   in all, strided rows of 1 KiB: 4 MiB 0.7-0.9, 8 MiB 1.3-1.9, 16 to 128 MiB 1.8-2.7
 constexpr uint64_t kStreamingPieceBytesMin = 128;
 constexpr uint64_t kStreamingTotalBytesMin = uint64_t{8} << 20;
 
-// What pays for `total_bytes` that are written in pieces of `piece_bytes` and read by nobody soon. How the pieces lie
-// in the lines of the target need not be known here: copy_step() streams no piece for which that is a loss.
+// The faster stores for `total_bytes` that are written in pieces of `piece_bytes` and are not read soon. The alignment
+// of the pieces to cache lines does not matter here: copy_step() streams no piece for which that is slower.
 CopyStores choose_stores(uint64_t piece_bytes, uint64_t total_bytes);
 
 // Whether every byte of the step lies within a source and a target of these sizes. No step that passes 2^64 does.

@@ -62,7 +62,7 @@ struct StoredRow {
   uint64_t offset_bytes;
 };
 
-// What is the same for all rows of a view: `count` pieces of the stream, from byte `begin` on, `stride` bytes apart.
+// The shape that all rows of a view share: `count` pieces of the stream, from byte `begin` on, `stride` bytes apart.
 struct RowPieces {
   uint64_t begin;
   uint64_t bytes;

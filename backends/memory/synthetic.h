@@ -1,5 +1,5 @@
-// Synthetic cache content: every item's bytes follow from what the item is (component, layer, head, row, position), so
-// whoever looks at a cache in any layout knows what has to be there, without a second copy and without the planner.
+// Synthetic cache content: every item's bytes are a function of its component, layer, head, row and position. A cache
+// in any layout can be checked without a second copy of the content and without the planner.
 //
 // The bytes of one head in one row (dims [0, head_dim) of the component) are a stream of 64-bit words, little-endian:
 //   word w = mix(start + w * 0x9e3779b97f4a7c15),  mix(x) = y ^ (y >> 32) with y = (x ^ (x >> 32)) * 0xd6e8feb86659fd93
@@ -21,7 +21,7 @@
 
 namespace crossdock {
 
-// What a byte that belongs to no item holds.
+// The value of a byte that belongs to no item.
 inline constexpr std::byte kGuardByte{0xa5};
 
 // Fills whole regions with guard bytes.

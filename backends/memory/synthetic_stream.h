@@ -16,7 +16,7 @@ namespace crossdock {
 
 static_assert(std::endian::native == std::endian::little, "words are stored as they are");
 
-// What the streams of one layer of a component start from.
+// The base of all streams of one layer of a component.
 inline uint64_t stream_base(uint64_t seed, const ComponentName& component, uint64_t layer) {
   const auto next = [](uint64_t state) { return splitmix64(state); };
   uint64_t base = next(next(seed) ^ layer);
@@ -82,7 +82,7 @@ inline void put_stream(uint64_t start, uint64_t begin, uint64_t bytes, std::byte
 inline bool holds_stream(uint64_t start, uint64_t begin, uint64_t bytes, const std::byte* from) {
   uint64_t difference = 0;  // of all words at once: a loop without branches
   each_word(start, begin, bytes, [&](uint64_t value, uint64_t at, uint64_t count) {
-    difference |= (value ^ load_bytes(from + at, count)) << (8 * (8 - count));  // what lies above is no part of it
+    difference |= (value ^ load_bytes(from + at, count)) << (8 * (8 - count));  // drops the bytes above them
   });
   return difference == 0;
 }

@@ -11,7 +11,7 @@ namespace crossdock {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// One huge page, at the begin of one. It is null when there is no memory.
+// One huge page of memory, aligned to its size. data() is null when it could not be allocated.
 class HugePage {
  public:
   HugePage();
@@ -25,7 +25,7 @@ class HugePage {
   char* data_ = nullptr;
 };
 
-// Keeps 16 of those that were given back. Thread-safe.
+// Keeps up to 16 returned pages for reuse. Thread-safe.
 class HugePages {
  public:
   std::unique_ptr<HugePage> take();

@@ -39,7 +39,7 @@ constexpr double kFilterBitsPerKey = 10;
 constexpr size_t kRoomBytes = size_t{1} << 20;  // opening the store again writes less
 constexpr std::chrono::seconds kRepairWaitMax{1};
 
-// What RocksDB leaves in a directory before CURRENT makes it a database.
+// Files that RocksDB creates in a directory before CURRENT makes it a database.
 constexpr std::array<std::string_view, 5> kLeftByCreation = {"LOCK", "LOG", "IDENTITY", "MANIFEST-", "000001.dbtmp"};
 
 rocksdb::DBOptions database_options(rocksdb::Env* env, bool direct_io,
@@ -102,7 +102,7 @@ rocksdb::ColumnFamilyOptions chunk_options() {
   table.checksum = rocksdb::kXXH3;  // the others have no hardware help in common builds
   // It keeps nothing: a block goes with its last user. But a value is handed out without a copy only from a cache.
   table.block_cache = rocksdb::NewLRUCache(0, 0);
-  table.block_size = kChunkBlockReserve;  // what memory is taken for a block, which then need not grow and be copied
+  table.block_size = kChunkBlockReserve;  // memory reserved for a block, so that it does not grow by copying
   table.flush_block_policy_factory = std::make_shared<ChunkBlocksFactory>();
   rocksdb::ColumnFamilyOptions options;
   options.write_buffer_size = kChunkBufferBytes;
@@ -118,8 +118,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> families() {
 
 bool is_store(rocksdb::Env& env, const std::string& directory) { return env.FileExists(directory + "/CURRENT").ok(); }
 
-// RocksDB tells its databases apart by the text of their paths: two spellings of one directory would both be opened,
-// and each would overwrite the other's files.
+// RocksDB identifies an open database by the text of its path: under two spellings of one directory it would be opened
+// twice, and each would overwrite the other's files.
 Result<std::string> canonical_path(const std::string& directory) {
   std::error_code error;
   const fs::path path = fs::canonical(directory, error);
@@ -129,8 +129,8 @@ Result<std::string> canonical_path(const std::string& directory) {
   return path.string();
 }
 
-// Somebody may take the lock right after this; the opening that follows then fails, and this is asked again for the
-// reason. The lock file itself is never opened here: closing it would end this process's lock of it.
+// Another process may take the lock right after this check. Opening the database then fails, and the check runs again
+// to name the reason. The check never opens the lock file: closing it would release this process's own lock of it.
 Status check_not_in_use(rocksdb::Env& env, const std::string& directory) {
   rocksdb::FileLock* lock = nullptr;
   const rocksdb::Status status = env.LockFile(directory + "/LOCK", &lock);
@@ -162,12 +162,12 @@ Status sync_directory(rocksdb::Env& env, const std::string& directory) {
   return rocksdb_status(handle->Fsync(), what);
 }
 
-// Makes the database and closes it again: whether the file system takes direct reads is known once there are files.
+// Creates the database and closes it again: takes_direct_reads() needs a file to try.
 Status create_store(rocksdb::Env& env, const RocksDbOptions& options) {
   const std::string what = fmt::format("create a store at '{}'", options.directory);
   TRY_STATUS(rocksdb_status(env.CreateDirIfMissing(options.directory), what));
   TRY(const std::string directory, canonical_path(options.directory));
-  if (is_store(env, directory)) return Status(Code::kConflict, fmt::format("cannot {}: there is one", what));
+  if (is_store(env, directory)) return Status(Code::kConflict, fmt::format("cannot {}: it holds one already", what));
   TRY_STATUS(check_holds_nothing_else(env, directory));
   TRY_STATUS(check_not_in_use(env, directory));
 
@@ -208,8 +208,8 @@ Status rocksdb_status(const rocksdb::Status& status, std::string_view what) {
   return Status(code, fmt::format("cannot {}: {}", what, status.ToString()));
 }
 
-// Hears of each error after which RocksDB takes no more changes. After a failed write it never writes to the same file
-// again, so going on is safe whatever the system's reason was; RocksDB itself allows it only for some.
+// Gets each error after which RocksDB takes no more changes, and lowers fatal I/O errors to errors that repair() may
+// clear. That is safe: after a failed write RocksDB never writes to the same file again, whatever the cause was.
 class RocksDbDatabase::ErrorListener : public rocksdb::EventListener {
  public:
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
@@ -254,8 +254,8 @@ Status RocksDbDatabase::open_families() {
     TRY_STATUS(check_not_in_use(env(), directory_));
     if (status.IsInvalidArgument())
       return Status(Code::kNotFound,
-                    fmt::format("no store at '{}', but a database that is none or was not made whole: {}", directory_,
-                                status.ToString()));
+                    fmt::format("no store at '{}': it holds another database, or one that was created in part: {}",
+                                directory_, status.ToString()));
     return rocksdb_status(status, fmt::format("open the store at '{}'", directory_));
   }
   db_.reset(opened);
@@ -286,7 +286,7 @@ rocksdb::EnvOptions RocksDbDatabase::incoming_env_options() const {
   return options;
 }
 
-// Nothing is lost by an error of Close(): what had to be durable is.
+// An error of Close() loses nothing: every write that was promised to be durable was synced before it returned.
 void RocksDbDatabase::close_families() {
   families_.clear();
   if (db_ != nullptr) db_->Close().PermitUncheckedError();
@@ -295,7 +295,7 @@ void RocksDbDatabase::close_families() {
 
 Result<RocksDbDatabase::Access> RocksDbDatabase::access() {
   std::shared_lock lock(use_);
-  if (db_ == nullptr) {  // closed for repair, and then it could not be opened
+  if (db_ == nullptr) {  // repair() closed it and could not open it again
     lock.unlock();
     TRY_STATUS(repair());
     lock.lock();
@@ -311,7 +311,8 @@ Status RocksDbDatabase::change(std::string_view what, const Change& run) {
   rocksdb::Status status;
   {
     const std::shared_lock lock(changes_);
-    if (listener_->stopped)  // since it was repaired: healed it must not be changed
+    // Another change failed since repair(). After heal() alone the database can be read but must not be changed.
+    if (listener_->stopped)
       return Status(Code::kUnavailable, fmt::format("cannot {}: another change failed just now", what));
     status = run(access);
   }
@@ -322,9 +323,10 @@ Status RocksDbDatabase::change(std::string_view what, const Change& run) {
   return rocksdb_status(status, what);
 }
 
-// RocksDB begins a new log instead of one that failed only together with a new memtable, and that only instead of one
-// that holds something. With something in it that is not from the log, a record that failed is never found in the old
-// log: not by the next opening either.
+// A change that failed must not reappear (RecordTable): a publication that was reported as failed would become visible
+// (I2). RocksDB replaces a log that failed only together with its memtable, and only when the memtable holds an entry.
+// So an empty memtable first gets an entry outside of the log. The failed record then stays behind in the old log,
+// which no later opening reads.
 Status RocksDbDatabase::write(std::string_view what, bool durable, const Fill& fill) {
   return change(what, [&](const Access& access) {
     rocksdb::WriteBatch batch;
@@ -341,11 +343,12 @@ Status RocksDbDatabase::write(std::string_view what, bool durable, const Fill& f
   });
 }
 
-// Makes what is in the files what the database holds. It is needed at once: a change of the list of files that could
-// not be synced may be in it, while the files that it names are gone, and with such a list the store would not open.
+// Brings the files in line with what the database holds. It must run right after the error: a change of the list of
+// files (MANIFEST) that could not be synced may be in it although the files that it names are gone, and the store would
+// not open with such a list.
 rocksdb::Status RocksDbDatabase::heal() {
-  // Resume() takes for granted that no file is deleted while the list could not be written, but not every failed write
-  // of it saw to that.
+  // Resume() relies on no file being deleted while the list could not be written. Not every failed write of the list
+  // disables deletions.
   rocksdb::Status status = db_->DisableFileDeletions();
   if (!status.ok()) return status;
   status = db_->Resume();
@@ -353,8 +356,8 @@ rocksdb::Status RocksDbDatabase::heal() {
   return status;
 }
 
-// After Resume(), this version of RocksDB takes records but gives files that are added a number that is no number. So
-// the database is opened again. Until that is likely to succeed it stays open for reading.
+// After Resume() this version of RocksDB accepts records, but ingests files under an invalid number. So the database is
+// closed and opened again. It stays open for reading until check_room() shows that opening it is likely to succeed.
 Status RocksDbDatabase::repair() {
   const std::string what = fmt::format("repair the store at '{}' after an earlier error", directory_);
   // By the system's clock, since ThreadSanitizer of clang 14 does not know the wait by the steady one.

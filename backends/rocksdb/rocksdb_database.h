@@ -23,7 +23,7 @@ Status rocksdb_status(const rocksdb::Status& status, std::string_view what);
 // Thread-safe.
 class RocksDbDatabase {
  public:
-  // The database while it may be used: nobody closes it meanwhile.
+  // The open database. It is not closed while this lives.
   struct Access {
     std::shared_lock<std::shared_timed_mutex> lock;
     rocksdb::DB* db = nullptr;
@@ -37,7 +37,7 @@ class RocksDbDatabase {
   RocksDbDatabase& operator=(const RocksDbDatabase&) = delete;
 
   Result<Access> access();
-  // Runs something that changes the database, after repair where an earlier change failed.
+  // Runs `run`, which changes the database; repairs it first when an earlier change failed.
   using Change = std::function<rocksdb::Status(const Access&)>;
   Status change(std::string_view what, const Change& run);
   // A change through the log: what `fill` puts into the batch. `durable` as RecordTable::write().
@@ -68,7 +68,7 @@ class RocksDbDatabase {
   const std::shared_ptr<ErrorListener> listener_;
   const std::unique_ptr<rocksdb::Env> direct_env_;  // null: reads and writes are not direct
   const rocksdb::DBOptions options_;
-  std::shared_timed_mutex use_;  // shared: users of what follows; exclusive: its opening and closing
+  std::shared_timed_mutex use_;  // shared: users of the members below; exclusive: opening and closing
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<std::unique_ptr<rocksdb::ColumnFamilyHandle>> families_;  // goes before the database
   std::shared_mutex changes_;  // shared: changes that run; exclusive: heal() after one that failed. Taken after use_

@@ -21,8 +21,8 @@ constexpr size_t kObjectBytes = sizeof(uint64_t);
 constexpr size_t kKeyBytes = kObjectBytes + sizeof(uint32_t);
 constexpr uint64_t kSegmentMax = UINT64_MAX / kObjectsPerSegment - 1;  // the next one has a first object too
 
-// Chunks that are read at once. RocksDB joins those that are neighbours into one read of the file, and long reads are
-// fast (huge_page_files.h); more at once would only need more memory.
+// Chunks of one read. RocksDB joins neighbours into one read of the file, and long reads are fast (huge_page_files.h);
+// a larger batch would only need more memory.
 constexpr size_t kReadBatch = 4;
 
 using Key = std::array<char, kKeyBytes>;
@@ -87,7 +87,7 @@ class RocksDbRecordTable final : public RecordTable {
   const std::shared_ptr<RocksDbDatabase> database_;
 };
 
-// The file is made with the first chunk: RocksDB knows no file without keys.
+// The file is created with the first chunk, since RocksDB ingests no file without keys.
 class RocksDbSegmentWriter final : public SegmentWriter {
  public:
   RocksDbSegmentWriter(std::shared_ptr<RocksDbDatabase> database, uint64_t segment)
@@ -171,8 +171,8 @@ class RocksDbChunkTable final : public ChunkTable {
   const std::shared_ptr<RocksDbDatabase> database_;
 };
 
-// RocksDB makes a second link to each file in its directory, syncs file and directory, and then writes all of them down
-// in one record of its list of files, which it syncs too.
+// Durable, and all segments or none (I2): RocksDB links each file into its directory, syncs files and directory, and
+// then adds all of them in one record of its list of files (MANIFEST), which it syncs.
 Status RocksDbChunkTable::add(std::vector<std::unique_ptr<SegmentWriter>> segments) {
   std::vector<std::string> paths;
   for (const std::unique_ptr<SegmentWriter>& segment : segments) {
@@ -195,7 +195,8 @@ Status RocksDbChunkTable::read(std::span<const ChunkName> names, const Take& tak
   TRY(const RocksDbDatabase::Access access, database_->access());
   rocksdb::ReadOptions options;
   options.fill_cache = true;  // which keeps nothing (chunk_options())
-  // Checksums of blocks are verified although the caller has its own: RocksDB would take damaged bytes for lengths.
+  // The caller verifies chunks itself. Checksums of blocks are verified nevertheless: in a damaged block RocksDB would
+  // read arbitrary bytes as lengths.
   options.verify_checksums = true;
   std::array<Key, kReadBatch> keys;
   std::array<rocksdb::Slice, kReadBatch> slices;
@@ -238,7 +239,8 @@ Status RocksDbChunkTable::remove(std::span<const uint64_t> segments) {
     return rocksdb::DeleteFilesInRanges(access.db, access.chunks, ranges.data(), ranges.size(), false);
   }));
 
-  // A file that a tool of RocksDB made of several segments stays as long as one of them does.
+  // A file that a tool of RocksDB merged from several segments is kept while one of them is. Range deletions hide the
+  // others, so that segments() does not list them (I4).
   TRY(const std::vector<FileSegments> left, files());
   std::vector<rocksdb::RangePtr> to_hide;
   for (size_t i = 0; i < segments.size(); ++i)

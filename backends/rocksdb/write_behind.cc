@@ -83,7 +83,7 @@ class WriteBehind::File final : public rocksdb::FSWritableFileOwnerWrapper {
   bool use_direct_io() const override { return false; }  // what is appended need not be aligned
   bool IsSyncThreadSafe() const override { return false; }
   uint64_t GetFileSize(const IOOptions&, IODebugContext*) override { return offset_ + used_; }
-  // What would reach the file beside its threads.
+  // Calls that would write to the file past the queue.
   IOStatus PositionedAppend(const Slice&, uint64_t, const IOOptions&, IODebugContext*) override {
     return IOStatus::NotSupported("PositionedAppend");
   }
@@ -133,7 +133,7 @@ std::unique_ptr<rocksdb::FSWritableFile> WriteBehind::wrap(std::unique_ptr<rocks
   return std::make_unique<File>(std::move(file), shared_from_this());
 }
 
-// Waits for nothing but writes, so there is always an end to it.
+// Waits for writes only, so it ends.
 void WriteBehind::post(Queue& queue, Piece piece) {
   std::unique_lock lock(mutex_);
   start_thread();

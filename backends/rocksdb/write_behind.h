@@ -1,4 +1,4 @@
-// Files that are written by threads of their own while whoever appends goes on.
+// Files that background threads write, so that Append() returns before its bytes are on the disk.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -27,8 +27,9 @@ class WriteBehind : public std::enable_shared_from_this<WriteBehind> {
   WriteBehind& operator=(const WriteBehind&) = delete;
 
   // A file whose user appends through this. `file` is new and direct: its writes begin and end at multiples of its
-  // alignment. Sync(), Fsync() and Close() first wait for all writes and set the exact length. What failed, a sync
-  // too, is told by each call that follows, and nothing is written after it.
+  // alignment. Sync(), Fsync() and Close() first wait for all writes and set the exact length. After a write or a sync
+  // has failed, every later call returns that error, and nothing more is written: a segment is never handed over with
+  // a gap in it (I2).
   std::unique_ptr<rocksdb::FSWritableFile> wrap(std::unique_ptr<rocksdb::FSWritableFile> file);
 
  private:
@@ -47,7 +48,7 @@ class WriteBehind : public std::enable_shared_from_this<WriteBehind> {
 
   void post(Queue& queue, Piece piece);
   rocksdb::IOStatus status(const Queue& queue);
-  // What came of an operation on the file: it is the queue's status from then on, unless an earlier one failed.
+  // Records the status of an operation on the file: the first error stays the status of the queue.
   rocksdb::IOStatus settle(Queue& queue, rocksdb::IOStatus status);
   // Until all its pieces are written.
   rocksdb::IOStatus wait(const Queue& queue);

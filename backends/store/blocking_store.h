@@ -1,5 +1,5 @@
-// A store as its threads see it: the calls of the port ObjectStore, each done when it returns. Thread-safe.
-// backends/local/pooled_store.h makes a port of it.
+// The calls of the port ObjectStore as blocking functions: each is done when it returns. Thread-safe.
+// backends/local/pooled_store.h makes a port of them.
 #pragma once
 
 #include "backends/memory/memory_registry.h"

@@ -79,7 +79,7 @@ Status HeapChunkTable::add(std::vector<std::unique_ptr<SegmentWriter>> segments)
 
 Status HeapChunkTable::read(std::span<const ChunkName> names, const Take& take) const {
   for (size_t i = 0; i < names.size(); ++i) {
-    std::shared_ptr<const Chunks> segment;  // kept although it may be removed meanwhile
+    std::shared_ptr<const Chunks> segment;  // stays valid when it is removed during the read
     {
       const std::lock_guard lock(mutex_);
       if (const auto found = segments_.find(segment_of(names[i].object)); found != segments_.end())

@@ -1,4 +1,4 @@
-// Opening, listing, checking: what people and tools ask of a store besides the calls of the port.
+// Opening, listing and verifying a store, and its catalog of layouts: calls that the port does not have.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,8 +40,9 @@ Status check_format(RecordTable& records) {
                 fmt::format("the store has format {}, this program knows format {}", format, kStoreFormat));
 }
 
-// Leases are not durable, and one that a loss of power took must not be taken for another: numbers of each life of the
-// store begin anew behind those of the lives before.
+// Leases are not durable. After a loss of power a new lease must not get the number of a lost one, whose holder would
+// read under it. So the upper 32 bits of a lease's number count how often the store was opened, and that count is
+// durable.
 Result<uint64_t> first_lease_of_next_life(RecordTable& records) {
   constexpr int kLifeShift = 32;
   TRY(const std::optional<std::string> written, records.get(std::string(kLifeKey)));
@@ -73,7 +74,8 @@ Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> 
     uint64_t& bytes = state.published_bytes[record.tenant];
     bytes = saturating_add(bytes, record.bytes);
     if (record.content && !record.removed) {
-      // A second one of a snapshot was published because nobody knew of the first: its commit had an unknown end.
+      // Two publications of one snapshot: the commit of the first ended unknown, and the second was written without
+      // knowing of it. Lookups find the newest only (I2); collect() drops the other (I4).
       const auto [found, is_first] = state.contents.try_emplace(*record.content, record.sequence);
       if (!is_first) state.publications.at(std::exchange(found->second, record.sequence)).removed = true;
     }
@@ -88,14 +90,15 @@ Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> 
   }));
   TRY_STATUS(read_records<TxnRecord>(*state.records, kTxnPrefix, [&](const TxnRecord& record) {
     const bool is_open = record.state.phase == TxnPhase::kOpen;
-    // How often its uploader was heard since is not recorded; it gets one lease from the last word that is. The bytes
-    // that it has put are gone, which its commit will be told.
+    // Renewals of a transaction's lease are not recorded, so it gets one lease from its begin on. Segments that were
+    // not added to the table are gone; a commit names the objects that have to be put again.
     const TimePoint time = is_open ? record.time + record.target.lease : record.time;
     state.ledger.restore(record.state, record.target, time);
     if (is_open) state.uploads[record.state.txn];
     if (record.state.sequence) state.last_sequence = std::max(state.last_sequence, *record.state.sequence);
     return Status();
   }));
+  // A number that an interrupted upload used is not given out again, since its segment may still be in the table.
   TRY(const std::vector<uint64_t> segments, state.chunks->segments());
   for (const uint64_t segment : segments) state.last_segment = std::max(state.last_segment, segment);
   std::unique_lock lock(state.mutex);
@@ -193,7 +196,7 @@ Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64
         report.bytes += bytes.size();
         if (!status.ok()) report.damaged.push_back({sequence, object.object.id.text(), chunk, bytes, status.message()});
         seen_bytes += bytes.size();
-        if (progress && !progress(seen_bytes, all_bytes)) ended = Status(Code::kCancelled, "the check was ended early");
+        if (progress && !progress(seen_bytes, all_bytes)) ended = Status(Code::kCancelled, "the check was cancelled");
         if (!ended.ok()) break;
       }
       if (!ended.ok()) break;

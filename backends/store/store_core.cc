@@ -10,6 +10,24 @@
 #include "base/checked.h"
 #include "model/wire/manifest.h"
 
+// The state is a few sets; the records are the truth, and the maps of State are derived from them.
+//
+//   Publications P     records p/SEQUENCE. Each names its segments.
+//   Live(t)            those of P that are not removed, and that are pinned or not expired at t. Lookups find Live(t).
+//   Uploads U          open transactions. Each has segments of its own, which no publication names.
+//   Leases L           each holds some of P until its end; Held = the publications that some lease holds.
+//   Named              the segments of P and of U.
+//
+// What each call keeps:
+//   I2  Besides by time, Live changes only by one atomic, durable write of records, made after the data of the
+//       publication is durable (commit) or before its data is touched (mark_removed). Live never has two publications
+//       of a snapshot.
+//   I4  A segment that is not Named is dropped by collect(), at the latest by the next opening. A publication that is
+//       removed is dropped when it leaves Held; its records go last, so that a crash in between repeats the drop.
+//   R4  begin, commit and abort may be repeated. The ledger (executor/upload_ledger.h) decides which of commit and
+//   abort
+//       wins; a call returns OK only after the record of that decision was written.
+
 namespace crossdock {
 namespace {
 
@@ -78,13 +96,14 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
   const bool is_known = state.ledger.target(txn) != nullptr;
   if (!is_known && target.content) {
     const auto published = state.contents.find(*target.content);
-    // One that has expired makes room when the new one is published.
+    // An expired publication does not conflict: the commit removes it.
     if (published != state.contents.end() && state.is_live(state.publications.at(published->second), state.now()))
       return Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
                                                  target.content->hex(), published->second));
   }
   TRY(const TxnState begun, state.ledger.begin(txn, target, state.now()));
   if (is_known || begun.phase != TxnPhase::kOpen) return begun;
+  // Not durable: a begin that a loss of power takes has no data yet, and its uploader begins again.
   const Status written = state.write({{txn_key(txn), encode(TxnRecord{begun, target, state.now()})}}, false);
   if (!written.ok()) {
     state.ledger.undo_begin(txn);
@@ -142,7 +161,8 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
                          fmt::format("the manifest is of another snapshot than {}", target.content->hex())));
   UploadData& upload = state.uploads[txn];
 
-  // Data first. Nobody else touches the upload's segments: no put is under way, and none is taken any more.
+  // Data first (I2): what the records will name is durable before they are written. The mutex can be released: the
+  // ledger admits no put and no second commit of this transaction now, so no other thread uses the upload's segments.
   if (!upload.added || !upload.segments.empty()) {
     std::vector<std::unique_ptr<UploadSegment>> segments = std::move(upload.segments);
     upload.segments.clear();
@@ -158,6 +178,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     state.crash_point("commit-after-data");
     lock.lock();
     if (!status.ok()) {
+      // The segments are gone with their writers; the next commit names the objects that have to be put again.
       for (const auto& [object, number] : upload.objects) state.ledger.object_lost(txn, object);
       upload.objects.clear();
       return failed(status);
@@ -165,7 +186,8 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     upload.added = true;
   }
 
-  // Then one atomic, durable write that makes it visible.
+  // Then one atomic, durable write that makes it visible (I2). A repeated commit uses the same sequence, so a
+  // publication whose write ended unknown is written over and not doubled.
   if (!upload.sequence) upload.sequence = ++state.last_sequence;
   PublicationRecord record;
   record.sequence = *upload.sequence;
@@ -201,7 +223,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
         if (!page.ok()) return failed(page.status());
         const auto other = state.publications.find(page.value().sequence);
         if (other != state.publications.end() && state.is_live(other->second, record.created))
-          continue;  // there already
+          continue;  // a live publication has this page: the first one stays
       }
       objects.page_keys.push_back(key);
       changes.push_back(
@@ -214,6 +236,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   closed.state.phase = TxnPhase::kCommitted;
   closed.state.sequence = record.sequence;
   changes.push_back({txn_key(txn), encode(closed)});
+  // An error does not say that nothing was written: the process may die before the table recovers (tables.h).
   if (const Status written = state.write(std::move(changes), true); !written.ok())
     return failed(Status(Code::kOutcomeUnknown,
                          fmt::format("publication {} may have been written: {}", record.sequence, written.message())));
@@ -235,7 +258,7 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
   const auto upload = uploads.find(txn);
   if (upload != uploads.end()) {
     if (const std::optional<uint64_t> sequence = upload->second.sequence) {
-      // Its publication may have been written although the store was told otherwise.
+      // A commit ended unknown, so its publication may be in the table. It must not be found after the abort (I2).
       changes.push_back({numbered_key(kPublicationPrefix, *sequence), std::nullopt});
       changes.push_back({numbered_key(kManifestPrefix, *sequence), std::nullopt});
       TRY(const std::optional<std::string> objects, records->get(numbered_key(kObjectsPrefix, *sequence)));
@@ -256,13 +279,14 @@ Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& re
   if (!written.ok())
     return Status(Code::kOutcomeUnknown,
                   fmt::format("the abort of '{}' may not be recorded: {}", txn.text(), written.message()));
-  // Only now: an abort that is repeated has the same to clear away.
+  // After the write only: a repeated abort has to remove the same records (R4).
   if (upload != uploads.end()) {
     for (const auto& [object, assembly] : upload->second.assemblies) assembly_bytes -= assembly->charged;
     uploads.erase(upload);
   }
   crash_point("abort-recorded");
-  // Aborted it is: what cannot be removed now has no name any more, and collect() comes back to it.
+  // The abort is recorded, so an error is not the caller's: no record names these segments now, and collect() removes
+  // those that are left (I4).
   if (!garbage.empty()) [[maybe_unused]]
     const Status removed = chunks->remove(garbage);
   return ended;
@@ -381,7 +405,8 @@ Result<bool> StoreCore::State::owns_page(uint64_t sequence, const std::string& k
   return page.sequence == sequence;
 }
 
-// Not found any more; its data stays until nobody holds a lease.
+// Takes the publication out of Live with one durable write, together with the records of its pages (I2). Its data stays
+// while a lease holds it. A page whose record is another publication's keeps that record.
 Status StoreCore::State::mark_removed(PublicationRecord& publication) {
   PublicationRecord removed = publication;
   removed.removed = true;
@@ -401,7 +426,9 @@ Status StoreCore::State::mark_removed(PublicationRecord& publication) {
   return Status();
 }
 
-// Data first, then the records: a crash in between leaves records that say what is to be dropped.
+// Removes the data of a removed publication that no lease holds, and then its records. In this order a crash in between
+// leaves records that name what is still to be dropped (I4). Releases the mutex meanwhile; `dropping` keeps two threads
+// from dropping the same publication.
 Status StoreCore::State::drop(uint64_t sequence, std::unique_lock<std::mutex>& lock) {
   if (!dropping.insert(sequence).second) return Status();
   const PublicationRecord record = publications.at(sequence);
@@ -427,7 +454,7 @@ Status StoreCore::remove(const ContentId& content) {
   uint64_t sequence = 0;
   {
     const std::lock_guard lock(state.mutex);
-    // An upload that is under way must not bring it back.
+    // Else an open upload of the snapshot could publish it again after the removal.
     bool aborted = false;
     for (const TxnId& txn : state.ledger.uploads_of(content)) {
       TRY(const TxnState ended, state.abort(txn, "its snapshot was removed"));
@@ -487,7 +514,7 @@ Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
     TRY(const TxnState ended, abort(txn, "its uploader fell silent"));
     report.transactions_aborted += ended.phase == TxnPhase::kAborted ? 1 : 0;
   }
-  // Aborts that could not be recorded.
+  // Aborts whose record could not be written: the ledger has them, the table does not.
   std::vector<TxnId> unrecorded;
   for (const auto& [txn, upload] : uploads)
     if (!ledger.is_open(txn)) unrecorded.push_back(txn);
@@ -516,7 +543,7 @@ Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
   }
   for (const uint64_t sequence : to_drop) {
     const auto found = publications.find(sequence);
-    if (found == publications.end()) continue;  // another thread was faster
+    if (found == publications.end()) continue;  // another thread dropped it while drop() had released the mutex
     const PublicationRecord record = found->second;
     TRY_STATUS(drop(sequence, lock));
     ++report.publications_dropped;
@@ -524,7 +551,7 @@ Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
     report.bytes_dropped = saturating_add(report.bytes_dropped, record.bytes);
   }
 
-  // Segments that nothing names: of uploads that a crash interrupted.
+  // Segments that are not Named (I4): of uploads that a crash interrupted, or of a drop or an abort that failed.
   std::set<uint64_t> named;
   for (const auto& [sequence, record] : publications) named.insert(record.segments.begin(), record.segments.end());
   for (const auto& [txn, upload] : uploads) named.insert(upload.numbers.begin(), upload.numbers.end());

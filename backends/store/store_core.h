@@ -2,8 +2,8 @@
 // for every backend. docs/store.md says what is written where, and what a crash leaves behind.
 //
 // Bulk data goes into segments that no reader sees; a commit makes them durable, then publishes with one durable,
-// atomic write of records. So a lookup finds all of a snapshot or nothing (I2), and whatever a crash leaves in between
-// is a segment that no record names, which recovery collects (I4).
+// atomic write of records. So a lookup finds all of a snapshot or nothing (I2), and a crash in between leaves only
+// segments that no record names, which recovery collects (I4).
 #pragma once
 
 #include <condition_variable>
@@ -37,7 +37,7 @@ struct StoreOptions {
   std::function<void(std::string_view)> crash_point;  // called at each named point of kCrashPoints; for tests
 };
 
-// Where a crash is different from one a moment before.
+// The points between two writes, where a crash leaves another state behind than before the first of them.
 extern const std::vector<std::string_view> kCrashPoints;
 
 struct PublicationInfo {
@@ -48,8 +48,8 @@ struct PublicationInfo {
   uint64_t bytes = 0;  // of its objects
   TimePoint created;
   std::optional<TimePoint> expires;
-  bool removed = false;           // not found any more; waits for leases
-  std::vector<std::string> pins;  // who holds it
+  bool removed = false;           // lookups do not find it; its data waits for leases to end
+  std::vector<std::string> pins;  // names of the holders
   uint64_t lease_count = 0;
 };
 
@@ -64,20 +64,20 @@ struct StoreStats {
   uint64_t leases = 0;
   uint64_t pins = 0;
   uint64_t segments = 0;            // of bulk data
-  uint64_t staging_bytes_most = 0;  // of StoreOptions::staging_bytes, at once since it was opened
+  uint64_t staging_bytes_most = 0;  // most of StoreOptions::staging_bytes in use at once since the store was opened
   friend bool operator==(const StoreStats&, const StoreStats&) = default;
 };
 
 struct GcReport {
-  uint64_t transactions_aborted = 0;  // whose uploader fell silent
+  uint64_t transactions_aborted = 0;  // whose lease ran out
   uint64_t publications_expired = 0;
-  uint64_t publications_dropped = 0;  // removed ones that nobody reads any more
+  uint64_t publications_dropped = 0;  // removed ones without leases
   uint64_t segments_dropped = 0;      // with those that no record names
   uint64_t bytes_dropped = 0;
   uint64_t leases_ended = 0;
 };
 
-// A chunk that is not what its checksum says.
+// A chunk that is missing, has another length, or does not match its checksum.
 struct DamagedChunk {
   uint64_t sequence = 0;
   std::string object;
@@ -112,8 +112,8 @@ class StoreCore : public BlockingStore {
 
   Result<std::vector<PublicationInfo>> list() const;
   Result<AnyManifest> manifest(const ContentId& content) const;
-  // Not found any more from now on, whoever holds a lease can finish; uploads of it under way are aborted. kConflict,
-  // naming the holders, when it is pinned; kNotFound.
+  // Lookups do not find it from now on; holders of leases can still read it; open uploads of it are aborted. kConflict,
+  // naming the holders, when it is pinned; kNotFound when it is not published.
   Status remove(const ContentId& content);
   Status remove_publication(uint64_t sequence);
   // A pin keeps a publication from being removed, expired or evicted until it is taken away.

@@ -14,8 +14,7 @@ namespace crossdock {
 namespace {
 
 constexpr size_t kChunksAtOnce = 16;  // that one get reads before it hands them out
-// A get knows its own part only; a restore of many is taken for granted, so that what it writes does not stay in the
-// cache.
+// A get knows the size of its own part only. It assumes a restore of many parts, so its writes go past the cache.
 constexpr uint64_t kRestoredBytes = kStreamingTotalBytesMin;
 
 Status check_region(uint64_t offset, uint64_t span, uint64_t region_bytes, const RegionKey& key) {
@@ -24,7 +23,7 @@ Status check_region(uint64_t offset, uint64_t span, uint64_t region_bytes, const
                                                     saturating_add(offset, span), key.to_text(), region_bytes));
 }
 
-// Whether all that is asked of the steps below can be told in 64 bits.
+// Refuses steps whose spans pass 2^64 bytes, since the checks that follow compute with spans.
 Status check_reach(const StepSpan& steps, const RegionId& object) {
   for (const CopyStep& each : steps.steps())
     if (!fits(each, UINT64_MAX, UINT64_MAX))
@@ -86,7 +85,8 @@ Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnI
   return made;
 }
 
-// A segment that could not be written takes the objects with it that were written before. Its last status.
+// Puts a segment back, or drops it after an error: a segment with a gap is never handed over (I2). Objects that were
+// written into it before are lost with it, and a commit names them (docs/store.md). Returns the error.
 Status StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSegment> segment, const Status& status) {
   Status last = status;
   if (last.ok() &&
@@ -376,7 +376,7 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
       },
       report);
   if (read.ok()) return report;
-  // The bytes of a lease that is over may be gone: that is no damage.
+  // When the lease ended during the read, missing bytes are no damage: the publication may have been dropped (I4).
   TRY_STATUS(state.check_lease(step));
   return read;
 }

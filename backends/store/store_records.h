@@ -1,4 +1,4 @@
-// What the store writes into its RecordTable, and under which keys. docs/store.md lists them.
+// The records of the store and their keys in the RecordTable. docs/store.md lists them.
 #pragma once
 
 #include <cstdint>

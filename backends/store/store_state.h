@@ -1,4 +1,4 @@
-// What StoreCore is made of; for its own source files.
+// The state of StoreCore; for its own source files.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,8 @@ inline Range chunk_range(uint64_t chunk, uint64_t chunk_bytes, uint64_t object_b
   return Range(chunk * chunk_bytes, std::min((chunk + 1) * chunk_bytes, object_bytes));
 }
 
-// Bytes of staging memory that all puts and gets share. Whoever holds some waits for nothing that others hold.
+// Bytes of staging memory that all puts and gets share. A holder of a share waits for no other share, so shares never
+// deadlock.
 class Staging {
  public:
   explicit Staging(uint64_t bytes_max) : left_(bytes_max), bytes_max_(bytes_max) {}
@@ -72,12 +73,14 @@ struct Assembly {
 
 // The bulk data of an open upload.
 struct UploadData {
-  std::vector<std::unique_ptr<UploadSegment>> segments;  // that nobody writes right now
+  std::vector<std::unique_ptr<UploadSegment>> segments;  // that no put is writing
   std::set<uint64_t> numbers;                            // of all its segments
   std::map<RegionId, ObjectNumber> objects;
   std::map<RegionId, std::shared_ptr<Assembly>> assemblies;
-  bool added = false;                // segments are part of the table
-  std::optional<uint64_t> sequence;  // of a publication whose record may have been written
+  bool added = false;  // segments are part of the table
+  // Set before the publication's records are written, and kept when that ends unknown: a repeated commit writes the
+  // same records again, and an abort removes them (I2).
+  std::optional<uint64_t> sequence;
 };
 
 struct StoreCore::State {
@@ -95,7 +98,7 @@ struct StoreCore::State {
   Result<PublicationRecord*> find(const ContentId& content);
   // One that look-ups find.
   Result<const PublicationRecord*> find_live(const ContentId& content, TimePoint time);
-  // A record that has to be there: kDataLoss when it is not.
+  // A record that another record requires: kDataLoss when it is missing.
   Result<std::string> required_record(const std::string& key) const;
   Result<AnyManifest> manifest_of(uint64_t sequence);
   bool is_leased(uint64_t sequence) const;
@@ -121,7 +124,7 @@ struct StoreCore::State {
   template <class FillChunk>
   Result<StoredObject> append_object(const TxnId& txn, const PutStep& step, FillChunk fill_chunk);
   uint32_t zero_crc(uint64_t bytes) const;
-  // Whether what the step reads is held by its lease, and that is not over.
+  // OK when the step's lease has not ended and holds the object that the step reads.
   Status check_lease(const GetStep& step) const;
   // Reads the chunks of an object and verifies them; calls use(chunk, bytes) for each.
   using UseChunk = std::function<void(uint64_t chunk, std::span<const std::byte> bytes)>;
@@ -137,7 +140,7 @@ struct StoreCore::State {
   UploadLedger ledger;
   std::map<TxnId, UploadData> uploads;
   std::map<uint64_t, PublicationRecord> publications;
-  std::map<ContentId, uint64_t> contents;  // those that are found
+  std::map<ContentId, uint64_t> contents;  // publications that are not removed
   std::map<std::string, uint64_t> published_bytes;
   std::map<LeaseId, LeaseRecord> leases;
   std::map<uint64_t, uint64_t> lease_counts;  // by publication

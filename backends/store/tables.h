@@ -1,5 +1,5 @@
-// What a store stands on: a small ordered table for records, and a table for bulk data in chunks. store_core.h has
-// everything else, so a backend is an implementation of these two.
+// The two tables under a store: a small ordered table for records, and a table for bulk data in chunks. store_core.h
+// implements everything else, so a store backend implements these two.
 #pragma once
 
 #include <cstddef>
@@ -50,11 +50,11 @@ inline uint64_t segment_of(ObjectNumber object) { return object.value() / kObjec
 class SegmentWriter {
  public:
   virtual ~SegmentWriter() = default;
-  // An error may be told by finish() only.
+  // finish() may be the first to report an error of an append.
   virtual Status append(ObjectNumber object, uint32_t chunk, std::span<const std::byte> bytes) = 0;
   // Bytes so far.
   virtual uint64_t bytes() const = 0;
-  // No more follows: whatever can be done before add() is done, and what it costs to wait for the disk too.
+  // No append follows. Waits for the disk as far as possible without add(), so that add() is short.
   virtual Status finish() = 0;
 };
 
@@ -76,7 +76,7 @@ class ChunkTable {
   // with its status.
   using Take = std::function<Status(size_t i, bool found, std::span<const std::byte> bytes)>;
   virtual Status read(std::span<const ChunkName> names, const Take& take) const = 0;
-  // Segments that are not there are no error.
+  // A segment that does not exist is no error.
   virtual Status remove(std::span<const uint64_t> segments) = 0;
   // Numbers of all segments that are part of the table, ascending; those of a segment that was removed may still
   // appear until the backend got rid of it.

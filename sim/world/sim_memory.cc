@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/memory/step_checksum.h"
 #include "backends/memory/strided_copy.h"
 #include "backends/memory/synthetic.h"
-#include "base/crc32c.h"
 #include "executor/transfer_job.h"
 
 namespace crossdock {
@@ -162,23 +162,21 @@ void SimMemory::check_content(const CopyWork& work, size_t step, bool is_whole, 
 }
 
 Result<uint32_t> SimMemory::checksum(const StepSpan& steps, StepEnd end) const {
-  uint32_t sum = 0;
-  if (steps.steps().empty()) return sum;
+  if (steps.steps().empty()) return 0u;
   const bool of_source = end == StepEnd::kSource;
+  const auto& regions = of_source ? steps.work().source_regions : steps.work().target_regions;
   const Grant* grant = nullptr;
   for (const CopyStep& step : steps.steps()) {
-    const RegionKey& key =
-        of_source ? steps.work().source_regions[step.source_region] : steps.work().target_regions[step.target_region];
+    const RegionKey& key = regions[of_source ? step.source_region : step.target_region];
     grant = find(key);
     if (grant == nullptr) return not_registered(key);
     if (!fits(step, of_source ? grant->bytes : UINT64_MAX, of_source ? UINT64_MAX : grant->bytes))
       return Status(Code::kInvalidArgument, fmt::format("a step leaves region {}", key.to_text()));
-    if (!grant->memory) continue;
-    for_each_piece(step, 0, step.total_bytes(), [&](uint64_t source_offset, uint64_t target_offset, uint64_t length) {
-      sum = crc32c(grant->memory->subspan(of_source ? source_offset : target_offset, length), sum);
-    });
   }
-  return grant->memory ? sum : grant->member->shadow->checksum(steps, end);
+  if (!grant->memory) return grant->member->shadow->checksum(steps, end);
+  return checksum_steps(steps, end, [&](uint32_t region) -> Result<std::span<const std::byte>> {
+    return std::span<const std::byte>(*find(regions[region])->memory);
+  });
 }
 
 void SimMemory::check_store_write(const StepSpan& steps) {

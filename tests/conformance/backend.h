@@ -1,5 +1,5 @@
-// What a backend brings to the conformance suites: ports for participants, and the few actions that no port has. The
-// suites see nothing else of it. local_backend.h is an example; a backend registers with
+// What a backend provides to the conformance suites: ports for participants, and the few actions that no port has. The
+// suites use nothing else of it. local_backend.h is an example; a backend registers with
 //
 //   INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, testing::Values(BackendCase{"local", make_local}));
 #pragma once
@@ -23,7 +23,7 @@ struct BackendOptions {
   uint64_t quota_bytes = UINT64_MAX;  // of each tenant
 };
 
-// What a store holds, to see that nothing leaks.
+// What a store holds: the suites check that nothing leaks (I4).
 struct StoreUse {
   uint64_t open_transactions = 0;
   uint64_t publications = 0;  // that are found, or wait for leases
@@ -42,7 +42,7 @@ class Backend {
   // The ports of one more participant, those that the backend has. They live as long as it.
   virtual Ports join(const PeerId& name) = 0;
   virtual Status add_memory(const RegionKey& key, std::span<std::byte> bytes) = 0;
-  // Somebody accesses the memory under the key for as long as this lives. Null where that cannot be arranged.
+  // Keeps an access to the memory under the key open while it lives. Null where the backend cannot.
   virtual std::shared_ptr<void> hold(const RegionKey& key) = 0;
   // A completion comes into the participant's queue, from the calling thread. Thread-safe.
   virtual void complete(const PeerId& name, Completion completion) = 0;
@@ -52,7 +52,7 @@ class Backend {
   // In one of them: lets the others go on.
   virtual void pause() = 0;
 
-  // Of a store only. Its clock stands still but for this.
+  // For stores only. pass_time() alone moves the store's clock.
   virtual void pass_time(Duration duration) = 0;
   virtual Status remove(const ContentId& content) = 0;
   virtual Status collect_garbage() = 0;

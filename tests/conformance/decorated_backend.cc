@@ -11,7 +11,9 @@ class DecoratedBackend : public Backend {
  public:
   explicit DecoratedBackend(std::unique_ptr<Backend> inside) : inside_(std::move(inside)) {}
 
-  Ports join(const PeerId& name) override { return decorators_.emplace_back(inside_->join(name), FaultPlan()).ports(); }
+  Ports join(const PeerId& name) override {
+    return decorators_.emplace_back(inside_->join(name), PortFaultPlan()).ports();
+  }
   Status add_memory(const RegionKey& key, std::span<std::byte> bytes) override {
     return inside_->add_memory(key, bytes);
   }

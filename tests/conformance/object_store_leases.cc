@@ -164,7 +164,7 @@ TEST_P(ObjectStoreConformance, WhatCameAfterAnExpiredPublicationIsFound) {
   manifest.ttl = Duration::from_s(30);
   EXPECT_EQ(status_of(CommitPost{TxnId("resource"), manifest}), Status());
   backend_->pass_time(Duration::from_s(31));
-  // Nobody has collected the garbage yet.
+  // The garbage was not collected yet.
   publish("second", {{"page", kTwos}});
   EXPECT_EQ(begin("again", snapshot_id("resource")).phase, TxnPhase::kOpen);
   const std::vector<StoredObject> objects = {put("again", "object", kTwos)};

@@ -43,7 +43,7 @@ class Participant {
   Ports ports_;
   uint64_t last_op_ = 0;
   std::set<OpId> under_way_;
-  std::map<OpId, Completion> done_;  // that nobody has taken yet
+  std::map<OpId, Completion> done_;  // that were not taken yet
 };
 
 // The result of a completion that has to be OK and to have one of this type; else the test fails, and it is empty.

@@ -9,7 +9,7 @@
 namespace crossdock::testing {
 
 // Runs `body` as an actor of the simulation, of which a process has one; its backends can only be made and used inside.
-// False when somebody waited for ever.
+// False when a participant waited for ever.
 bool run_in_simulation(const std::function<void()>& body);
 
 // Simulated time goes on until nothing of an earlier backend is under way.

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Sim, ObjectStoreConformance, ::testing::Values(kSim), n
 
 }  // namespace
 
-// A revoke stops what is on its way here, and waits for nobody.
+// Here a revoke stops copies that are on their way, and waits for none.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HeldAccessConformance);
 
 }  // namespace crossdock::testing

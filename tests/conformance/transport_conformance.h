@@ -13,7 +13,7 @@ class TransportConformance : public ConformanceTest {
   }
 };
 
-// For backends in which somebody can be in the middle of an access, so that a revoke has to wait for it.
+// For backends in which an access can be under way when a revoke comes, so that the revoke has to wait for it.
 class HeldAccessConformance : public TransportConformance {};
 
 }  // namespace crossdock::testing

@@ -1,4 +1,4 @@
-// R6: what a revoke promises, whoever copies meanwhile.
+// R6: what a revoke promises, whichever participants copy meanwhile.
 #include <algorithm>
 #include <atomic>
 
@@ -29,7 +29,7 @@ TEST_P(TransportConformance, R6_AfterARevokeNoWriteLandsUnderThatKey) {
         std::byte value{0};
         bool is_first = true;
         while (true) {
-          // Nobody else uses this source, and no copy of it is under way.
+          // No other body uses this source, and no copy of it is under way.
           value = static_cast<std::byte>(static_cast<uint8_t>(value) + 1);
           std::ranges::fill(sources[i]->bytes(), value);
           const StepSpan steps = copy_steps(*sources[i], target, {plain_step(0, i * kShareBytes, kShareBytes)});
@@ -159,7 +159,7 @@ TEST_P(TransportConformance, R6_AfterARevokeNothingIsReadUnderThatKey) {
     const auto revoke = [&] {
       for (int i = 0; i < round; ++i) backend_->pause();
       EXPECT_EQ(owner.run(RevokePost{source.key}).status, Status());
-      std::ranges::fill(source.bytes(), std::byte{2});  // no lock: nobody reads there any more
+      std::ranges::fill(source.bytes(), std::byte{2});  // no lock: nothing reads there after the revoke
     };
     backend_->run_together({copy, revoke});
     EXPECT_EQ(std::ranges::count(target.bytes(), std::byte{2}), 0) << "round " << round;

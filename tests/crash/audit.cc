@@ -51,7 +51,7 @@ void expect_equal(const std::string& what, uint64_t actual, uint64_t expected, F
   if (actual != expected) findings.push_back(fmt::format("I4: {} is {}, not {}", what, actual, expected));
 }
 
-// How the store refuses an object of so many bytes, of which it is given one: it is not written in any case.
+// The code with which the store refuses an object of `bytes` bytes, of which one is put: the object is never written.
 Code refusal_of(StoreCore& core, const std::string& tenant, uint64_t bytes, Findings& findings) {
   static std::atomic<uint64_t> count = 0;
   const TxnId txn(fmt::format("audit-{}", ++count));

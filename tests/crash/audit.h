@@ -1,4 +1,4 @@
-// Looks into the tables under a store, and counts everything anew: I4.
+// Counts everything in the tables under a store anew: I4.
 #pragma once
 
 #include "tests/crash/crash_store.h"
@@ -11,8 +11,8 @@ enum class AuditTime {
   kAtTheEnd,  // leases, uploads and expiries are over, and were collected
 };
 
-// Segments of the chunk table are those of publications, records name each other and nothing that is not there, and
-// what the store counts is what there is.
+// Checks that the chunk table has the segments of the publications and no others, that records name only records that
+// exist, and that the store's counts are right.
 void audit(const OpenStore& store, AuditTime time, Findings& findings);
 
 }  // namespace crossdock::testing

@@ -1,4 +1,4 @@
-// The program crash_child, as its parent sees it.
+// Starts, reads and kills the program crash_child.
 #pragma once
 
 #include <sys/types.h>
@@ -15,15 +15,15 @@ namespace crossdock::testing {
 
 struct ChildEnd {
   std::vector<Event> events;
-  std::vector<std::string> complaints;  // whatever else it said
+  std::vector<std::string> complaints;  // its other lines
   int exit_code = -1;
   int signal = 0;  // that ended it
 
   bool was_killed() const;
 };
 
-// When a child is killed: after it told of so many steps that were done, and then some time. What a test expects does
-// not depend on when that is.
+// When a child is killed: after it reported a number of finished steps, and then some time. The expectations of a test
+// do not depend on the moment.
 struct KillTime {
   uint64_t done_count = 0;
   std::chrono::microseconds then{0};
@@ -36,10 +36,10 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The next line that it says; empty when it has ended.
+  // The next line that it writes; empty when it has ended.
   std::optional<std::string> line();
   void kill();
-  // Reads to its end.
+  // Reads all its lines until it ends.
   ChildEnd end(std::optional<KillTime> kill_time = std::nullopt);
 
  private:

@@ -1,4 +1,4 @@
-// What the crash tests store: names, and bytes that are functions of a seed and a name, so nobody has to keep them.
+// What the crash tests store: names, and bytes that are functions of a seed and a name, so that no copy is kept.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ std::string tenant_of(uint32_t thread);
 struct ObjectPlan {
   std::string id;
   uint64_t bytes = 0;
-  Range hole;                 // that nobody writes, so its bytes are zero
+  Range hole;                 // is not written, so its bytes are zero
   uint64_t writer_count = 1;  // each has every writer_count-th run of bytes
 };
 

@@ -1,4 +1,4 @@
-// The store that the crash tests open: RocksDB tables that a check can look into while a store stands on them.
+// The store that the crash tests open: RocksDB tables that a check can read while a store uses them.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ inline constexpr uint64_t kQuotaBytes = uint64_t{1} << 40;
 inline constexpr Duration kExpiry = Duration::from_s(10);
 inline constexpr Duration kShortLease = Duration::from_s(10);
 inline constexpr Duration kLongLease = Duration::from_s(30'000);
-// Each run has its time: it begins, is looked at after what is short has ended, and again after everything has.
+// Times of each run: its begin, a first check after the short leases have ended, and a second after all have.
 inline constexpr Duration kRunTime = Duration::from_s(1'000'000);
 inline constexpr Duration kShortIsOver = Duration::from_s(10'000);
 inline constexpr Duration kAllIsOver = Duration::from_s(500'000);
@@ -27,7 +27,7 @@ inline TimePoint begin_of_run(uint32_t run) {
 
 StoreOptions small_options();
 
-// A store, and the tables that it stands on.
+// A store and its tables.
 struct OpenStore {
   std::shared_ptr<RecordTable> records;
   std::shared_ptr<ChunkTable> chunks;
@@ -42,7 +42,7 @@ Result<std::optional<StoredObject>> put_object(StoreCore& core, MemoryRegistry& 
                                                const ObjectPlan& object, uint64_t seed,
                                                uint64_t writer_count = UINT64_MAX);
 Result<Content> read_object(StoreCore& core, MemoryRegistry& memory, LeaseId lease, const FoundObject& object);
-// kInvalidArgument, naming object and byte, when what was found is not what it has to be; other errors are the store's.
+// kInvalidArgument, naming object and byte, when a byte that was read is wrong; other errors are the store's.
 Status check_snapshot(StoreCore& core, MemoryRegistry& memory, const Found& found, const std::string& name,
                       uint64_t seed);
 Status check_page(StoreCore& core, MemoryRegistry& memory, const Found& found, size_t number, uint64_t page,

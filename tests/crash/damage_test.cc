@@ -1,5 +1,5 @@
-// Single bytes of stored files are flipped: then the store does not open and says so, or says what it cannot read, or
-// gives the right bytes. It never gives others, and never ends the process.
+// Single bytes of stored files are changed. The store then refuses to open, or reports what it cannot read, or returns
+// the right bytes. It never returns wrong bytes, and never ends the process.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a workload tells before and after each step, in process or as a line of text through a pipe.
+// The events that a workload reports before and after each step, in process or as lines of text through a pipe.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ struct Event {
   std::string digest;           // of what was published or read
 };
 
-// One line, which a pipe takes in one piece.
+// One line, short enough for one atomic write to a pipe.
 std::string to_line(const Event& event);
 std::optional<Event> from_line(const std::string& line);
-// For a person.
+// For messages of a failed test.
 std::string to_text(const Event& event);
 
 }  // namespace crossdock::testing

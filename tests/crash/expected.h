@@ -1,4 +1,4 @@
-// What has to be in a store after everything that was told of it, whatever happened to the steps that nobody saw end.
+// What a store has to hold after the steps that it answered, for either outcome of the steps that it did not.
 #pragma once
 
 #include <map>
@@ -20,10 +20,11 @@ class Expected {
  public:
   explicit Expected(uint64_t seed) : seed_(seed) {}
 
-  // The events of one run, in the order they were told. Answers that contradict what was answered before are findings.
+  // The events of one run, in the order in which they were reported. An answer that contradicts an earlier one is a
+  // finding.
   void take(const std::vector<Event>& events, Findings& findings);
-  // Looks at every name, after kShortIsOver: I2. Steps under way when the run ended are settled by what is found, in
-  // full or not at all; from then on it is known what is there.
+  // Checks every name after kShortIsOver: I2. A step that was under way when the run ended happened in full or not at
+  // all; what the store holds settles which.
   void check(StoreCore& core, Findings& findings);
 
   // Publications that hold something, by their content.
@@ -42,7 +43,7 @@ class Expected {
     std::map<std::string, Snapshot> snapshots;
     std::map<uint64_t, uint64_t> page_owners;  // the publication through which each page is found
   };
-  // What look-ups say of everything that a thread has.
+  // Results of lookups of every name of a thread.
   struct Seen {
     std::map<std::string, std::pair<bool, bool>> snapshots;  // stored, pinned
     std::set<uint64_t> pages;

@@ -103,7 +103,7 @@ bool History::report(const Findings& findings, const std::vector<Event>& events,
   if (!findings.empty()) {
     std::string text = fmt::format("seed {} run {} {}:\n", seed_, run_, what);
     for (const std::string& finding : findings) text += "  " + finding + "\n";
-    text += "what was told last:\n";
+    text += "the last events:\n";
     for (size_t i = events.size() - std::min(events.size(), kEventsShown); i < events.size(); ++i)
       text += "  " + to_text(events[i]) + "\n";
     ADD_FAILURE() << text << replay_line();

@@ -1,4 +1,4 @@
-// A store directory that crashes again and again, and what has to be in it each time.
+// A store directory through several crashes, and its expected content after each.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class History {
   ChildEnd run_child(const ChildRun& run);
   // Opens the store in children that are killed while it recovers.
   void kill_recoveries(Rng& rng);
-  // Opens the store after a run that told of `events`, and checks everything; then the next run may begin. False, with
+  // Opens the store after a run that reported `events`, and checks everything; then the next run may begin. False, with
   // the replay line, when a test has failed.
   bool check(const std::vector<Event>& events, const std::string& what);
 

@@ -1,4 +1,4 @@
-// Everything that a store of the workload holds, read where files may be damaged.
+// Reads everything that a store of the workload holds, although files may be damaged.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace crossdock::testing {
 
 struct Inspection {
-  uint64_t not_opened = 0;      // 1: the store says that it cannot be opened
+  uint64_t not_opened = 0;      // 1: opening the store returned an error
   uint64_t right = 0;           // snapshots and pages whose every byte is right
   uint64_t missing = 0;         // that are not found
-  uint64_t errors = 0;          // that the store says it cannot read
+  uint64_t errors = 0;          // that the store reported instead
   uint64_t damaged_chunks = 0;  // that verify() finds
   Findings findings;            // wrong bytes, and errors that name nothing
 };

@@ -1,5 +1,6 @@
-// A process that works on a store is killed, at every named crash point and at random times; then everything that it
-// was told is so, and what was under way happened in full or not at all (I2, I4). The work goes on over what is left.
+// A process that works on a store is killed, at every named crash point and at random times. Afterwards every step that
+// the store acknowledged holds, and steps under way happened in full or not at all (I2, I4). The next run continues on
+// the same directory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -86,7 +87,7 @@ TEST(CrashedStore, IsOpenInOneProcessAtATimeAndAgainWhenThatIsKilled) {
   EXPECT_EQ(open_store(history.tables(), small_options()).status(), Status());
 }
 
-// What is checked has to be checked: a history that is told a lie finds it.
+// The checks can fail: a history that gets a wrong event finds it.
 TEST(CrashedStore, IsNotFoundInOrderByAWrongHistory) {
   History history(crash_seed());
   History::ChildRun run;
@@ -110,11 +111,11 @@ TEST(CrashedStore, IsNotFoundInOrderByAWrongHistory) {
     if (!is_upload && numbers.size() == 1) continue;  // only uploads under way were removed
     const Event& upload = end.events[is_upload ? last : numbers[numbers.size() - 2]];
     if (upload.kind != StepKind::kUpload || upload.expires) continue;
-    std::vector<Event> told = end.events;
-    told[last].kind = is_upload ? StepKind::kAbort : StepKind::kCollect;
+    std::vector<Event> wrong = end.events;
+    wrong[last].kind = is_upload ? StepKind::kAbort : StepKind::kCollect;
     Expected expected(history.seed());
     Findings findings;
-    expected.take(told, findings);
+    expected.take(wrong, findings);
     findings.clear();
     expected.check(*store.value().core, findings);
     EXPECT_FALSE(findings.empty()) << to_text(end.events[last]) << " was denied\n" << replay_line();

@@ -1,5 +1,5 @@
-// The machine stops while a store works: what was not synced is lost, torn or there. What was acknowledged as published
-// or removed is so all the same, and nothing is half visible (I2, I4).
+// The machine loses power while a store works: what was not synced is lost, torn or kept. Acknowledged publications and
+// removals hold nevertheless, and nothing is half visible (I2, I4).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -70,7 +70,7 @@ class Workload::Thread {
     return made;
   }
   void begins(const Event& event) { options_.tell(event); }
-  // The store's answer to a step; after one that is none, nobody knows whether it happened.
+  // The store's answer to a step. Without an answer it is unknown whether the step happened.
   void ended(Event event, const Status& status) {
     if (!is_answer(status)) {
       all_.expect(status, to_text(event));

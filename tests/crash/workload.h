@@ -1,5 +1,5 @@
-// Random steps on a store, told before and after each. What a thread does depends on its seed and the store's answers
-// only; threads have names of their own, and look at those of others too.
+// Random steps on a store, reported before and after each. What a thread does depends on its seed and the store's
+// answers only; threads have names of their own, and look at those of others too.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct WorkloadOptions {
   bool opens_again = false;  // now and then; by one thread only
   std::function<void(const Event&)> tell;
   std::function<void(std::string_view)> crash_point;
-  // An error that a store in order does not give. False: the workload ends.
+  // Called with an error that an undamaged store does not return. False: the workload ends.
   std::function<bool(const std::string& what)> complain;
 };
 

@@ -156,7 +156,7 @@ class Stress {
     options.participants = side.participants;
     options.seed = worker;
     const std::atomic<bool> interrupted = is_interrupted;
-    LocalHooks hooks;
+    DriveHooks hooks;
     hooks.interrupted = &interrupted;
     Upload upload(std::move(options));
     const UploadOutcome outcome = run_local_upload(upload, store_, side.runtime, side.registry, 1, hooks);
@@ -179,7 +179,7 @@ class Stress {
     options.lease = LeaseRequest{name};
     options.seed = worker;
     Restore restore(std::move(options));
-    const RestoreOutcome outcome = run_local_restore(restore, store_, side.runtime, side.registry, 1, LocalHooks());
+    const RestoreOutcome outcome = run_local_restore(restore, store_, side.runtime, side.registry, 1, DriveHooks());
     if (outcome.activated) {
       if (const std::string wrong = side.take(owner); !wrong.empty()) problem(name + ": I1: " + wrong);
       ++(owner == worker ? counts.restored : counts.restored_of_others);

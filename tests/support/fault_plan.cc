@@ -11,12 +11,14 @@
 namespace crossdock::testing {
 namespace {
 
-constexpr std::array<std::string_view, kFaultCallCount> kCallNames = {
+constexpr std::array<std::string_view, kPortCallCount> kCallNames = {
     "copy", "checksum", "revoke", "begin", "put", "commit", "abort", "lookup", "get", "release", "send", "recv"};
-constexpr std::array<std::string_view, kFaultKindCount> kKindNames = {
-    "fail-before", "fail-after", "partial", "late", "held", "refuse", "lose", "double", "reorder"};
+constexpr std::array<std::string_view, kPortFaultKindCount> kKindNames = {
+    "fail-before", "fail-after", "partial", "late",  "held",  "refuse",
+    "lose",        "double",     "reorder", "break", "stall", "flip"};
 
 constexpr uint64_t kCountMax = 4;
+constexpr size_t kDrawnKindCount = 9;  // the first
 
 // Takes a word off the front of the text, and one separator after it.
 std::string_view take_word(std::string_view& text) {
@@ -42,29 +44,19 @@ bool take_name(std::string_view& text, const std::array<std::string_view, kCount
 
 }  // namespace
 
-bool is_possible(FaultCall call, FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kPartial: return call == FaultCall::kCopy || call == FaultCall::kGet;
-    case FaultKind::kLose:
-    case FaultKind::kDouble:
-    case FaultKind::kReorder: return call == FaultCall::kSend;
-    default: return true;
-  }
-}
-
-std::string FaultPlan::to_text() const {
-  std::string text = fmt::format("seed {}", seed);
-  for (size_t i = 0; i < faults.size(); ++i)
-    text += fmt::format("{} {} {} {} {}", i == 0 ? ":" : ",", kCallNames[static_cast<size_t>(faults[i].call)],
-                        faults[i].nth, kKindNames[static_cast<size_t>(faults[i].kind)], faults[i].count);
+std::string to_text(const PortFaultPlan& plan) {
+  std::string text = fmt::format("seed {}", plan.seed);
+  for (size_t i = 0; i < plan.faults.size(); ++i)
+    text += fmt::format("{} {} {} {} {}", i == 0 ? ":" : ",", kCallNames[static_cast<size_t>(plan.faults[i].call)],
+                        plan.faults[i].nth, kKindNames[static_cast<size_t>(plan.faults[i].kind)], plan.faults[i].count);
   return text;
 }
 
-std::optional<FaultPlan> FaultPlan::from_text(std::string_view text) {
-  FaultPlan plan;
+std::optional<PortFaultPlan> fault_plan_from_text(std::string_view text) {
+  PortFaultPlan plan;
   if (take_word(text) != "seed" || !take_number(text, plan.seed)) return std::nullopt;
   while (!text.empty()) {
-    Fault fault;
+    PortFault fault;
     if (!take_name(text, kCallNames, fault.call) || !take_number(text, fault.nth) ||
         !take_name(text, kKindNames, fault.kind) || !take_number(text, fault.count) ||
         !is_possible(fault.call, fault.kind))
@@ -74,22 +66,22 @@ std::optional<FaultPlan> FaultPlan::from_text(std::string_view text) {
   return plan;
 }
 
-FaultPlan draw_faults(uint64_t seed, uint64_t operation_count, uint64_t chance) {
+PortFaultPlan draw_faults(uint64_t seed, uint64_t operation_count, uint64_t chance) {
   Rng rng(seed);
-  FaultPlan plan;
+  PortFaultPlan plan;
   plan.seed = seed;
-  for (size_t call_number = 0; call_number < kFaultCallCount; ++call_number) {
-    const auto call = static_cast<FaultCall>(call_number);
-    std::vector<FaultKind> kinds;
-    for (size_t kind_number = 0; kind_number < kFaultKindCount; ++kind_number) {
-      const auto kind = static_cast<FaultKind>(kind_number);
+  for (size_t call_number = 0; call_number < kPortCallCount; ++call_number) {
+    const auto call = static_cast<PortCall>(call_number);
+    std::vector<PortFaultKind> kinds;
+    for (size_t kind_number = 0; kind_number < kDrawnKindCount; ++kind_number) {
+      const auto kind = static_cast<PortFaultKind>(kind_number);
       const bool is_on = rng.chance(1, 2);
-      if (is_on && kind != FaultKind::kHeld && is_possible(call, kind)) kinds.push_back(kind);
+      if (is_on && kind != PortFaultKind::kHeld && is_possible(call, kind)) kinds.push_back(kind);
     }
     for (uint64_t nth = 0; nth < operation_count && !kinds.empty(); ++nth) {
       if (!rng.chance(chance, 1000)) continue;
-      const FaultKind kind = kinds[rng.below(kinds.size())];
-      plan.faults.push_back(Fault{call, nth, kind, 1 + rng.below(kCountMax)});
+      const PortFaultKind kind = kinds[rng.below(kinds.size())];
+      plan.faults.push_back(PortFault{call, nth, kind, 1 + rng.below(kCountMax)});
     }
   }
   return plan;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/local/local_transfer.h"
+#include "base/thread_count.h"
 #include "tests/sim/run_child.h"
 
 namespace crossdock::testing {

@@ -82,9 +82,10 @@ TEST(RegionMemory, NamesAreOfAnInstanceAndAnAddress) {
 
 TEST(RegionMemory, RefusesARegionWithAnotherSizeOrEpochAndAddsNothing) {
   for (const auto& [other, text] :
-       {std::pair(region_of("b", 9, 5), "region 'i/b' epoch 5 of 9 bytes is there as epoch 5 of 8 bytes"),
-        std::pair(region_of("b", 8, 4), "region 'i/b' epoch 4 of 8 bytes is there as epoch 5 of 8 bytes"),
-        std::pair(region_of("b", 8, 6), "region 'i/b' epoch 6 of 8 bytes is there as epoch 5 of 8 bytes")}) {
+       {std::pair(region_of("b", 9, 5), "region 'i/b' epoch 5 of 9 bytes: it is mapped already as epoch 5 of 8 bytes"),
+        std::pair(region_of("b", 8, 4), "region 'i/b' epoch 4 of 8 bytes: it is mapped already as epoch 5 of 8 bytes"),
+        std::pair(region_of("b", 8, 6),
+                  "region 'i/b' epoch 6 of 8 bytes: it is mapped already as epoch 5 of 8 bytes")}) {
     RegionMemory memory;
     ASSERT_EQ(memory.add(binding_of({region_of("b", 8, 5)})), Status());
     EXPECT_EQ(memory.add(binding_of({region_of("a", 4), other})), Status(Code::kInvalidArgument, text));
@@ -98,7 +99,7 @@ TEST(RegionMemory, KeepsToItsLimitToTheByte) {
   RegionMemory memory(100);
   ASSERT_EQ(memory.add(binding_of({region_of("a", 60)})), Status());
   EXPECT_EQ(memory.add(binding_of({region_of("b", 20), region_of("c", 21, 7)})),
-            Status(Code::kResourceExhausted, "region 'i/c' epoch 7: 21 bytes cannot be had, 20 of 100 are left"));
+            Status(Code::kResourceExhausted, "region 'i/c' epoch 7: cannot allocate 21 bytes, 20 of 100 are left"));
   EXPECT_EQ(memory.regions().size(), 1u);
   EXPECT_EQ(memory.total_bytes(), 60u);
   ASSERT_EQ(memory.add(binding_of({region_of("b", 20), region_of("c", 20, 7)})), Status());
@@ -124,7 +125,7 @@ TEST(RegionMemory, SizesThatWrapTogetherAreTooLarge) {
   ASSERT_EQ(memory.add(binding_of({region_of("a", 10)})), Status());
   EXPECT_EQ(memory.add(binding_of({region_of("b", kLast - 5)})),
             Status(Code::kResourceExhausted,
-                   "region 'i/b' epoch 0: 18446744073709551610 bytes cannot be had, "
+                   "region 'i/b' epoch 0: cannot allocate 18446744073709551610 bytes, "
                    "18446744073709551605 of 18446744073709551615 are left"));
 }
 

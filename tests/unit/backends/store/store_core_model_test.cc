@@ -163,7 +163,7 @@ class ModelRun {
     EXPECT_EQ(store_.tables.all_chunks().segments().value().size(), expected.segments) << "I4 " << last_;
   }
 
-  // Nobody holds anything, and everything has expired: nothing is left but publications without end.
+  // No lease or pin is left, and everything has expired: only publications without an end remain.
   void check_the_end() {
     store_.pass(Duration::from_s(100'000));
     model_.now = store_.now;

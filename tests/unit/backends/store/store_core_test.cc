@@ -212,7 +212,7 @@ TEST(StoreCore, OfSeveralLeasesOnlyTheOneThatEndedFails) {  // U53
       << "of another publication";
 }
 
-TEST(StoreCore, LookUpsThatNobodyEverReleasesAreGoneAtTheEndOfTheirLeases) {  // U39
+TEST(StoreCore, LookUpsThatAreNeverReleasedEndWithTheirLeases) {  // U39
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   ASSERT_TRUE(publish_snapshot(store, "a", 1).ok());
@@ -361,7 +361,7 @@ TEST(StoreCore, AnyFlippedByteIsFoundNamedAndNeverHandedOut) {
         EXPECT_EQ(status.code(), Code::kDataLoss) << byte;
         const std::string name = fmt::format("object '{}' bytes [{},", found.objects[i].object.id.text(), chunk * 24);
         EXPECT_NE(status.message().find(name), std::string::npos) << status.message();
-        EXPECT_FALSE(may_pass(status.code())) << "nobody reads it again and again";
+        EXPECT_FALSE(may_pass(status.code())) << "a caller would repeat the read for ever";
         ++flipped;
       }
       const VerifyReport report = store.core().verify({}).value();
@@ -386,7 +386,8 @@ TEST(StoreCore, ACatalogIsChangedByCompareAndSwapAndSurvivesARestart) {
   const Valid<StoreLayout> second = valid_or_die(std::move(other));
   EXPECT_EQ(layout_catalog(store.core(), domain).value(), LayoutCatalog(domain));
   const LayoutCatalog one = register_layout(store.core(), domain, first, 0).value();
-  EXPECT_EQ(register_layout(store.core(), domain, second, 0).status().code(), Code::kConflict) << "somebody was faster";
+  EXPECT_EQ(register_layout(store.core(), domain, second, 0).status().code(), Code::kConflict)
+      << "another register_layout came first";
   const LayoutCatalog two = register_layout(store.core(), domain, second, one.revision()).value();
   EXPECT_EQ(two.layouts().size(), 2u);
   EXPECT_NE(two.find(digest(first)), nullptr);
@@ -521,8 +522,8 @@ struct Day {
   }
 };
 
-// Each table operation that happens in a day fails, in full or after it happened: the caller is told, no reader sees
-// half of anything, and afterwards the store works and has nothing left that nobody knows.
+// Each table operation that happens in a day fails, before or after it happens: the caller gets an error, no reader
+// sees half of anything (I2), and afterwards the store works and holds nothing that no record names (I4).
 TEST(StoreCore, WhicheverTableOperationFailsTheStoreStaysWholeAndUsable) {
   size_t failed_count = 0;
   for (const bool happens : {false, true})
@@ -540,7 +541,7 @@ TEST(StoreCore, WhicheverTableOperationFailsTheStoreStaysWholeAndUsable) {
         store.tables.heal();
         if (failed.empty()) break;
         ++failed_count;
-        EXPECT_TRUE(!day.errors.empty() || failed == "remove") << failed << " failed, and nobody was told";
+        EXPECT_TRUE(!day.errors.empty() || failed == "remove") << failed << " failed, and no call returned an error";
         // I2: all or nothing of each.
         for (uint64_t number = 1; number <= 4; ++number) {
           const Code code = read_snapshot(store, number);
