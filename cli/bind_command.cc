@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -8,7 +7,7 @@
 
 #include "base/sha256.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/pool_binding.h"
 
@@ -160,42 +159,41 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_bind_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand(
+void add_bind_command(Command& app) {
+  Command command = app.subcommand(
       "bind", "Make bindings without a runtime: memory laid out as serving engines lay it out, at no address");
   const auto options = std::make_shared<Options>();
-  const auto seed = std::make_shared<uint64_t>(0);
-  add_text(*command, "--placement", options->placement, "FILE", "The placement to bind")->required();
-  add_text(*command, "--snapshot", options->snapshot, "FILE",
-           "The snapshot to hold: a document, for example of 'crossdock snapshot'")
-      ->required();
-  add_text(*command, "--participant", options->participant, "NAME", "Bind this one only (default: each)");
-  add_text(*command, "--operation", options->operation, "NAME", "What the bindings are made for");
-  add_number(*command, "--page-size", options->page_tokens, 1, uint64_t{1} << 32,
-             fmt::format("Tokens of a page (default: the placement's, or {})", kDefaultPageTokens));
-  add_text(
-      *command, "--axis-order", options->axis_order, "ORDER",
-      fmt::format("Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or {})", kDefaultAxisOrder))
-      ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
-  CLI::Option* per_layer =
-      command->add_flag("--region-per-layer", options->region_per_layer, "A region for each component and layer");
+  command.text("--placement", options->placement, "FILE", "The placement to bind").required();
   command
-      ->add_flag("--one-region", options->one_region,
-                 "One region for all layers of a component and layer group (the default)")
-      ->excludes(per_layer);
-  CLI::Option* shuffle = add_number(*command, "--shuffle", *seed, 0, UINT64_MAX,
-                                    "Put pages into random slots of the pool, by this seed (default: in order)");
-  add_number(*command, "--spare-pages", options->spare_pages, 0, kPoolSlotsMax,
-             "Slots of the pool that hold no page (default 0)");
+      .text("--snapshot", options->snapshot, "FILE",
+            "The snapshot to hold: a document, for example of 'crossdock snapshot'")
+      .required();
+  command.text("--participant", options->participant, "NAME", "Bind this one only (default: each)");
+  command.text("--operation", options->operation, "NAME", "What the bindings are made for");
+  command.number("--page-size", options->page_tokens, 1, uint64_t{1} << 32,
+                 fmt::format("Tokens of a page (default: the placement's, or {})", kDefaultPageTokens));
   command
-      ->add_option("--instance-prefix", options->instance_prefix,
-                   "Before the participant's name in that of its instance (default: the placement's name and /)")
-      ->type_name("TEXT");
-  add_text(*command, "-o,--output", options->output, "FILE",
-           "With --participant: write the document here instead of to standard output");
-  add_text(*command, "--output-dir", options->output_dir, "DIR",
-           "Write DIR/PARTICIPANT.json for each; the folder is made when it is not there");
-  command->footer(
+      .text("--axis-order", options->axis_order, "ORDER",
+            fmt::format("Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or {})",
+                        kDefaultAxisOrder))
+      .one_of({"nhd", "hnd"});
+  const Option per_layer =
+      command.flag("--region-per-layer", options->region_per_layer, "A region for each component and layer");
+  command
+      .flag("--one-region", options->one_region,
+            "One region for all layers of a component and layer group (the default)")
+      .excludes(per_layer);
+  command.number("--shuffle", options->shuffle_seed, 0, UINT64_MAX,
+                 "Put pages into random slots of the pool, by this seed (default: in order)");
+  command.number("--spare-pages", options->spare_pages, 0, kPoolSlotsMax,
+                 "Slots of the pool that hold no page (default 0)");
+  command.any_text("--instance-prefix", options->instance_prefix, "TEXT",
+                   "Before the participant's name in that of its instance (default: the placement's name and /)");
+  command.text("-o,--output", options->output, "FILE",
+               "With --participant: write the document here instead of to standard output");
+  command.text("--output-dir", options->output_dir, "DIR",
+               "Write DIR/PARTICIPANT.json for each; the folder is made when it is not there");
+  command.footer(
       R"(Each component has a pool of pages, and each state a region of its own; the pages of a participant number their slots
 together. The bindings are valid: what they hold is exactly what the placement gives to each participant of the
 snapshot's live tokens. Each participant is an instance of its own; the two sides of a plan must not have instances of
@@ -206,10 +204,7 @@ Examples:
   crossdock bind --placement prefill.json --snapshot snapshot.json --output-dir prefill-bindings
   crossdock bind --placement decode.json --snapshot snapshot.json --page-size 64 --shuffle 1 --output-dir decode-bindings
   crossdock bind --placement prefill.json --snapshot snapshot.json --participant p0-t0 --region-per-layer -o p0-t0.json)");
-  command->callback([options, seed, shuffle, &outcome] {
-    if (shuffle->count() > 0) options->shuffle_seed = *seed;
-    outcome.exit_code = run(*options);
-  });
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

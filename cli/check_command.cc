@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -9,8 +8,8 @@
 #include "backends/local/local_transfer.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/interrupt.h"
-#include "cli/options.h"
 #include "cli/simulation.h"
 #include "model/wire/json_writer.h"
 #include "sim/run/campaign.h"
@@ -232,25 +231,22 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_check_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("check", "Play random scenarios with random faults, and check every invariant");
+void add_check_command(Command& app) {
+  Command command = app.subcommand("check", "Play random scenarios with random faults, and check every invariant");
   const auto options = std::make_shared<Options>();
-  CLI::Option* trials = add_number(*command, "--trials", options->trials, 1, uint64_t{1} << 40, "Random scenarios");
-  add_number(*command, "--minutes", options->minutes, 1, 100'000, "As many as there is time for, instead")
-      ->excludes(trials);
-  add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "Everything that is drawn follows from it");
-  add_text(*command, "--only", options->only, "WORK,...", "transfer, upload, restore, traffic (default: all)");
-  add_text(*command, "--faults", options->faults, "KIND,...",
-           "Kinds of faults, or link, host, store, message, operation (default: all)");
-  add_text(*command, "--output", options->output, "FOLDER", "Where scenarios that failed are written, shrunk");
-  add_number(*command, "--jobs", options->jobs, 1, 1024, "Runs at a time (default: one for each processor)");
-  add_text(*command, "--print-trial", options->print_trial, "N", "Print the scenario of one trial instead, unplayed");
-  command->add_flag("--once", options->once,
-                    "Play each once; without it twice, to see that equal seeds give equal runs");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
-  command->footer(
+  const Option trials = command.number("--trials", options->trials, 1, uint64_t{1} << 40, "Random scenarios");
+  command.number("--minutes", options->minutes, 1, 100'000, "As many as there is time for, instead").excludes(trials);
+  command.number("--seed", options->seed, 0, UINT64_MAX, "Everything that is drawn follows from it");
+  command.text("--only", options->only, "WORK,...", "transfer, upload, restore, traffic (default: all)");
+  command.text("--faults", options->faults, "KIND,...",
+               "Kinds of faults, or link, host, store, message, operation (default: all)");
+  command.text("--output", options->output, "FOLDER", "Where scenarios that failed are written, shrunk");
+  command.number("--jobs", options->jobs, 1, 1024, "Runs at a time (default: one for each processor)");
+  command.text("--print-trial", options->print_trial, "N", "Print the scenario of one trial instead, unplayed");
+  command.flag("--once", options->once, "Play each once; without it twice, to see that equal seeds give equal runs");
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.flag("--quiet", options->quiet, "No progress");
+  command.footer(
       R"(Each trial draws a cluster, a cache schema, layouts, works and faults, and plays them with the protocols that ship. A
 failure is made as small as it gets, written as a scenario, and printed with the line that shows it again.
 Exit status: 0 no violation, 1 there was one, or it was interrupted, 2 bad input.
@@ -259,7 +255,7 @@ Examples:
   crossdock check --trials 10000
   crossdock check --minutes 5 --seed 7 --only upload
   crossdock check --faults link,host,late_write)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -13,11 +13,9 @@
 #include "model/wire/json_writer.h"
 #include "planner/kv/plan_json.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
+
+class Command;
 
 enum ExitCode : int {
   kDone = 0,
@@ -25,28 +23,23 @@ enum ExitCode : int {
   kBadInput = 2,  // the input or the usage is at fault
 };
 
-// Set by the command that ran.
-struct Outcome {
-  int exit_code = kDone;
-};
-
-// Each adds its subcommand; a callback runs it and sets the outcome.
-void add_schema_command(CLI::App& app, Outcome& outcome);
-void add_placement_command(CLI::App& app, Outcome& outcome);
-void add_validate_command(CLI::App& app, Outcome& outcome);
-void add_inspect_command(CLI::App& app, Outcome& outcome);
-void add_digest_command(CLI::App& app, Outcome& outcome);
-void add_convert_command(CLI::App& app, Outcome& outcome);
-void add_snapshot_command(CLI::App& app, Outcome& outcome);
-void add_bind_command(CLI::App& app, Outcome& outcome);
-void add_plan_command(CLI::App& app, Outcome& outcome);
-void add_verify_plan_command(CLI::App& app, Outcome& outcome);
-void add_replay_command(CLI::App& app, Outcome& outcome);
-void add_reshard_command(CLI::App& app, Outcome& outcome);
-void add_store_command(CLI::App& app, Outcome& outcome);
-void add_simulate_command(CLI::App& app, Outcome& outcome);
-void add_check_command(CLI::App& app, Outcome& outcome);
-void add_completion_command(CLI::App& app, Outcome& outcome);
+// Each adds its subcommand to the program.
+void add_schema_command(Command& app);
+void add_placement_command(Command& app);
+void add_validate_command(Command& app);
+void add_inspect_command(Command& app);
+void add_digest_command(Command& app);
+void add_convert_command(Command& app);
+void add_snapshot_command(Command& app);
+void add_bind_command(Command& app);
+void add_plan_command(Command& app);
+void add_verify_plan_command(Command& app);
+void add_replay_command(Command& app);
+void add_reshard_command(Command& app);
+void add_store_command(Command& app);
+void add_simulate_command(Command& app);
+void add_check_command(Command& app);
+void add_completion_command(Command& app);
 
 // Results, to standard output. A failed write is found by flush_output() at the end.
 void print(std::string_view text);

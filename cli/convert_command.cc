@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "model/mooncake/mooncake.h"
 
 namespace crossdock::cli {
@@ -119,22 +118,19 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_convert_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("convert", "Convert placements, snapshots and bindings from and to Mooncake's JSON");
+void add_convert_command(Command& app) {
+  Command command = app.subcommand("convert", "Convert placements, snapshots and bindings from and to Mooncake's JSON");
   const auto options = std::make_shared<Options>();
-  const CLI::Validator formats = CLI::IsMember({"mooncake"}).description("");
-  add_text(*command, "--from", options->from, "FORMAT",
-           "Read the file as this format (mooncake), write a Crossdock document")
-      ->check(formats);
-  add_text(*command, "--to", options->to, "FORMAT", "Read a Crossdock document, write this format (mooncake)")
-      ->check(formats);
-  command->add_option("file", options->input, "The document; '-' is standard input")->required()->type_name("FILE");
-  add_text(*command, "--placement", options->placement_path, "FILE",
-           "The Crossdock placement that a snapshot or binding belongs to");
-  add_text(*command, "--snapshot", options->snapshot_path, "FILE", "The Crossdock snapshot that a binding belongs to");
-  add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
-  command->footer(
+  command.text("--from", options->from, "FORMAT", "Read the file as this format (mooncake), write a Crossdock document")
+      .one_of({"mooncake"});
+  command.text("--to", options->to, "FORMAT", "Read a Crossdock document, write this format (mooncake)")
+      .one_of({"mooncake"});
+  command.any_text("file", options->input, "FILE", "The document; '-' is standard input").required();
+  command.text("--placement", options->placement_path, "FILE",
+               "The Crossdock placement that a snapshot or binding belongs to");
+  command.text("--snapshot", options->snapshot_path, "FILE", "The Crossdock snapshot that a binding belongs to");
+  command.text("-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
+  command.footer(
       R"(A conversion is exact or it is refused; a document that goes there and back through files (-o) is the same, byte for
 byte. Snapshots and bindings need the Crossdock documents that they name.
 
@@ -143,7 +139,7 @@ Examples:
   crossdock convert --from mooncake snapshot.mooncake.json --placement placement.json -o snapshot.json
   crossdock convert --to mooncake placement.json -o placement.mooncake.json
   crossdock convert --to mooncake binding.json --placement placement.json --snapshot snapshot.json -o binding.mooncake.json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

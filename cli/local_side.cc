@@ -9,7 +9,7 @@
 
 #include "backends/memory/synthetic.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/progress.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/partition.h"

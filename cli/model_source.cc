@@ -1,10 +1,8 @@
 #include "cli/model_source.h"
 
-#include <CLI/CLI.hpp>
-
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "model/hf/config.h"
 
 namespace crossdock::cli {
@@ -46,15 +44,15 @@ std::optional<Model> from_config(const ModelSource& source) {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelSource& source) {
-  add_text(command, "--config", source.config_path, "FILE", "The model: a Hugging Face config.json");
-  add_text(command, "--schema", source.schema_path, "FILE",
-           "Or a cache schema document, for a model that --config does not know");
-  add_text(command, "--kv-dtype", source.kv_dtype, "DTYPE",
-           "With --config: dtype of the cache, if not the model's own (float8_e4m3fn, ...)");
-  command.add_flag("--kv-scales", source.kv_scales, "With an fp8 --kv-dtype: one float32 scale per token and head");
-  command.add_flag("--draft-layers", source.draft_layers,
-                   "With --config: include the draft (multi-token prediction) layers");
+void add_model_options(Command& command, ModelSource& source) {
+  command.text("--config", source.config_path, "FILE", "The model: a Hugging Face config.json");
+  command.text("--schema", source.schema_path, "FILE",
+               "Or a cache schema document, for a model that --config does not know");
+  command.text("--kv-dtype", source.kv_dtype, "DTYPE",
+               "With --config: dtype of the cache, if not the model's own (float8_e4m3fn, ...)");
+  command.flag("--kv-scales", source.kv_scales, "With an fp8 --kv-dtype: one float32 scale per token and head");
+  command.flag("--draft-layers", source.draft_layers,
+               "With --config: include the draft (multi-token prediction) layers");
 }
 
 std::optional<Model> load_model(const ModelSource& source) {

@@ -8,11 +8,9 @@
 #include "model/kv/cache_schema.h"
 #include "model/valid.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
+
+class Command;
 
 struct ModelSource {
   std::string config_path;
@@ -29,7 +27,7 @@ struct Model {
 };
 
 // Adds --config, --schema and what goes with them; one of the first two is needed.
-void add_model_options(CLI::App& command, ModelSource& source);
+void add_model_options(Command& command, ModelSource& source);
 
 // Prints what is wrong and is empty when there is no model; the exit code is then kBadInput.
 std::optional<Model> load_model(const ModelSource& source);

@@ -3,7 +3,7 @@
 
 namespace crossdock::cli {
 
-void add_simulate_command(CLI::App&, Outcome&) {}
-void add_check_command(CLI::App&, Outcome&) {}
+void add_simulate_command(Command&) {}
+void add_check_command(Command&) {}
 
 }  // namespace crossdock::cli

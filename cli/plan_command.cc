@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -10,7 +9,7 @@
 #include <variant>
 
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/plan_output.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
@@ -439,62 +438,57 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_plan_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("plan", "Plan who sends what to whom, and prove that nothing is missing");
+void add_plan_command(Command& app) {
+  Command command = app.subcommand("plan", "Plan who sends what to whom, and prove that nothing is missing");
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  add_text(*command, "--source", o.source, "FILE", "Placement to take from");
-  add_text(*command, "--target", o.target, "FILE", "Placement to bring to");
-  command->add_flag("--upload", o.upload, "Plan from --source into a store");
-  command->add_flag("--restore", o.restore, "Plan from a store (--manifest or --layout) to --target");
-  add_text(*command, "--manifest", o.manifest, "FILE", "With --restore: what the store has published");
-  add_text(*command, "--layout", o.layout, "FILE", "Store layout to write into or to read from");
+  command.text("--source", o.source, "FILE", "Placement to take from");
+  command.text("--target", o.target, "FILE", "Placement to bring to");
+  command.flag("--upload", o.upload, "Plan from --source into a store");
+  command.flag("--restore", o.restore, "Plan from a store (--manifest or --layout) to --target");
+  command.text("--manifest", o.manifest, "FILE", "With --restore: what the store has published");
+  command.text("--layout", o.layout, "FILE", "Store layout to write into or to read from");
   command
-      ->add_option("--object-order", o.object_order,
-                   "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld (default plhd)")
-      ->type_name("ORDER")
-      ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
-  add_number(*command, "--page-size", o.page_tokens, 1, UINT64_MAX,
-             "The same: tokens of a page (default: of the placement's paging, else 64)");
-  add_text(*command, "--layout-output", o.layout_output, "FILE", "Write the layout that was made");
-  add_text(*command, "--snapshot", o.snapshot, "FILE", "Snapshot to move: its tokens, and what lives in windows");
-  add_text(*command, "--tokens", o.tokens, "A:B", "Only tokens A to B-1");
-  add_text(*command, "--source-dp", o.source_dp, "N",
-           "Data-parallel rank to take from (default: the target's, modulo their number)");
-  add_text(*command, "--target-dp", o.target_dp, "N", "Bring only to this data-parallel rank (default: to all)");
-  command->add_option("--participant", o.participants, "Bring only to these targets")->type_name("NAME");
+      .any_text("--object-order", o.object_order, "ORDER",
+                "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld (default plhd)")
+      .one_of({"plhd", "lphd", "hpld"});
+  command.number("--page-size", o.page_tokens, 1, UINT64_MAX,
+                 "The same: tokens of a page (default: of the placement's paging, else 64)");
+  command.text("--layout-output", o.layout_output, "FILE", "Write the layout that was made");
+  command.text("--snapshot", o.snapshot, "FILE", "Snapshot to move: its tokens, and what lives in windows");
+  command.text("--tokens", o.tokens, "A:B", "Only tokens A to B-1");
+  command.text("--source-dp", o.source_dp, "N",
+               "Data-parallel rank to take from (default: the target's, modulo their number)");
+  command.text("--target-dp", o.target_dp, "N", "Bring only to this data-parallel rank (default: to all)");
+  command.texts("--participant", o.participants, "NAME", "Bring only to these targets");
+  command.texts("--from", o.from, "NAME",
+                "Take only from these sources (of one data-parallel rank for each target; balanced combines ranks)");
   command
-      ->add_option("--from", o.from,
-                   "Take only from these sources (of one data-parallel rank for each target; balanced combines ranks)")
-      ->type_name("NAME");
-  add_text(*command, "--selection", o.selection, "HOW",
-           "Choice among replicas: deterministic (rank order) or balanced (least load on the busiest source)")
-      ->check(CLI::IsMember({"deterministic", "balanced"}).description(""));
-  command->add_option("--nic", o.nics, "For balanced: sources that share a network interface (default: each its own)")
-      ->type_name("NAME=P,P,...");
-  command
-      ->add_option("--source-binding", o.source_bindings, "Bindings of the source's participants, or a folder of them")
-      ->type_name("FILE");
-  command
-      ->add_option("--target-binding", o.target_bindings, "Bindings of the target's participants, or a folder of them")
-      ->type_name("FILE");
-  command->add_flag("--steps", o.steps, "Lower the plan with the bindings, and count steps");
-  add_number(*command, "--operation-ns", o.operation_ns, 0, UINT64_MAX, "With --steps: cost of one operation");
-  add_number(*command, "--bandwidth", o.bandwidth, 0, UINT64_MAX, "The same: bytes per second of the link");
-  add_number(*command, "--strided-axes", o.strided_axes, 0, CopyStep::kAxisCountMax,
-             "The same: axes that one operation may have");
-  add_number(*command, "--staging", o.staging_bytes, 0, UINT64_MAX,
-             "The same: staging bytes at each end, for packed transfers");
-  add_number(*command, "--gather-bandwidth", o.gather_bandwidth, 0, UINT64_MAX,
-             "The same: bytes per second of gathering");
-  add_number(*command, "--gather-piece-ns", o.gather_piece_ns, 0, UINT64_MAX,
-             "The same: cost of gathering one contiguous piece");
-  command->add_flag("--expand", o.expand, "Print one JSON line for each row, sorted, for other tools to compare");
-  command->add_flag("--json", o.json, "Print the summary as JSON");
-  add_number(*command, "--rows", o.row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
-  add_text(*command, "-o,--output", o.output, "FILE", "Write the plan document ('-': to standard output, only that)");
-  command->add_flag("--no-documents", o.no_documents, "Let the plan name its two documents by digest only");
-  command->footer(
+      .text("--selection", o.selection, "HOW",
+            "Choice among replicas: deterministic (rank order) or balanced (least load on the busiest source)")
+      .one_of({"deterministic", "balanced"});
+  command.texts("--nic", o.nics, "NAME=P,P,...",
+                "For balanced: sources that share a network interface (default: each its own)");
+  command.texts("--source-binding", o.source_bindings, "FILE",
+                "Bindings of the source's participants, or a folder of them");
+  command.texts("--target-binding", o.target_bindings, "FILE",
+                "Bindings of the target's participants, or a folder of them");
+  command.flag("--steps", o.steps, "Lower the plan with the bindings, and count steps");
+  command.number("--operation-ns", o.operation_ns, 0, UINT64_MAX, "With --steps: cost of one operation");
+  command.number("--bandwidth", o.bandwidth, 0, UINT64_MAX, "The same: bytes per second of the link");
+  command.number("--strided-axes", o.strided_axes, 0, CopyStep::kAxisCountMax,
+                 "The same: axes that one operation may have");
+  command.number("--staging", o.staging_bytes, 0, UINT64_MAX,
+                 "The same: staging bytes at each end, for packed transfers");
+  command.number("--gather-bandwidth", o.gather_bandwidth, 0, UINT64_MAX, "The same: bytes per second of gathering");
+  command.number("--gather-piece-ns", o.gather_piece_ns, 0, UINT64_MAX,
+                 "The same: cost of gathering one contiguous piece");
+  command.flag("--expand", o.expand, "Print one JSON line for each row, sorted, for other tools to compare");
+  command.flag("--json", o.json, "Print the summary as JSON");
+  command.number("--rows", o.row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
+  command.text("-o,--output", o.output, "FILE", "Write the plan document ('-': to standard output, only that)");
+  command.flag("--no-documents", o.no_documents, "Let the plan name its two documents by digest only");
+  command.footer(
       R"(Every plan is proved before it is shown: by sweeping over the boundaries of what the targets own, not as it was made.
 Tables give bytes per token where no --snapshot, --tokens or --manifest says how many tokens there are.
 --expand prints edges by layer; with --upload or --layout ranges of the layout's objects; with bindings byte copies.
@@ -506,7 +500,7 @@ Examples:
       --source-binding prefill-bindings --target-binding decode-bindings
   crossdock plan --upload --source prefill.json --object-order lphd --layout-output layout.json
   crossdock plan --restore --layout layout.json --target decode.json --expand)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -9,8 +8,8 @@
 #include "backends/local/local_transfer.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/interrupt.h"
-#include "cli/options.h"
 #include "cli/simulation.h"
 #include "model/wire/json_writer.h"
 #include "sim/run/islands.h"
@@ -240,20 +239,19 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_simulate_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("simulate", "Play scenarios on a simulated cluster, and check every invariant");
+void add_simulate_command(Command& app) {
+  Command command = app.subcommand("simulate", "Play scenarios on a simulated cluster, and check every invariant");
   const auto options = std::make_shared<Options>();
-  command->add_option("SCENARIO", options->paths, "Files, or folders of them");
-  add_text(*command, "--scenario", options->scenario, "FILE", "The same: one file");
-  add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "What is drawn follows from it");
-  add_text(*command, "--trace", options->trace, "FILE|op:A-B",
-           "Write a Chrome/Perfetto trace, or print what happened between two protocol events");
-  add_text(*command, "--report", options->report, "FILE", "Write a page with timeline, links, invariants and traffic");
-  command->add_flag("--islands", options->islands,
-                    "Simulate works that share no link apart, in several processes: the times are the same");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer(
+  command.texts("SCENARIO", options->paths, "TEXT", "Files, or folders of them");
+  command.text("--scenario", options->scenario, "FILE", "The same: one file");
+  command.number("--seed", options->seed, 0, UINT64_MAX, "What is drawn follows from it");
+  command.text("--trace", options->trace, "FILE|op:A-B",
+               "Write a Chrome/Perfetto trace, or print what happened between two protocol events");
+  command.text("--report", options->report, "FILE", "Write a page with timeline, links, invariants and traffic");
+  command.flag("--islands", options->islands,
+               "Simulate works that share no link apart, in several processes: the times are the same");
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.footer(
       R"(The protocols are those that run on real memory and stores; links, disks, crashes and lost messages are simulated. The
 same scenario and seed give the same run.
 Exit status: 0 everything is as the scenarios expect, 1 something is not, 2 bad input.
@@ -262,7 +260,7 @@ Examples:
   crossdock simulate scenarios/peer_crash_mid_transfer.json --report crash.html
   crossdock simulate scenarios/
   crossdock simulate --scenario scenarios/peer_crash_mid_transfer.json --seed 7 --trace op:380-412)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

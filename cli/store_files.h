@@ -11,13 +11,9 @@
 #include "cli/model_source.h"
 #include "model/wire/json_writer.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
 
-struct Outcome;
+class Command;
 
 struct StoreSettings {
   std::string directory;
@@ -29,7 +25,7 @@ struct StoreSettings {
 std::unique_ptr<StoreCore> open_store(const StoreSettings& settings, bool create = false);
 
 // Adds DIR, which is needed.
-void add_store_options(CLI::App& command, StoreSettings& settings);
+void add_store_options(Command& command, StoreSettings& settings);
 
 // "kIo" and the like are failures; what the input is at fault for is bad input.
 int fail_store(const Status& status);
@@ -52,7 +48,7 @@ struct SideOptions {
 };
 
 // --placement or --config with `spec_name`, --binding with `data_name`, --page-size, --layout, ...
-void add_side_options(CLI::App& command, SideOptions& options, const std::string& spec_name,
+void add_side_options(Command& command, SideOptions& options, const std::string& spec_name,
                       const std::string& data_name, const std::string& data_help);
 
 // The placement; `schema` is that of a snapshot that is stored already, which takes the place of --config. Prints what
@@ -76,8 +72,8 @@ std::string time_text(TimePoint since_1970);
 // The snapshot whose identity begins with these hexadecimal digits. kNotFound, kInvalidArgument when several do.
 Result<SnapshotId> find_snapshot(const StoreCore& store, const std::string& prefix);
 
-void add_store_put_command(CLI::App& store, Outcome& outcome);
-void add_store_get_command(CLI::App& store, Outcome& outcome);
-void add_store_pages_command(CLI::App& store, Outcome& outcome);
+void add_store_put_command(Command& store);
+void add_store_get_command(Command& store);
+void add_store_pages_command(Command& store);
 
 }  // namespace crossdock::cli

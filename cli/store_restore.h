@@ -9,11 +9,9 @@
 #include "executor/kv/kv_store.h"
 #include "executor/restore.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
+
+class Command;
 
 struct RestoreSettings {
   uint64_t threads = 0;
@@ -24,7 +22,7 @@ struct RestoreSettings {
   bool quiet = false;
 };
 
-void add_restore_options(CLI::App& command, RestoreSettings& settings);
+void add_restore_options(Command& command, RestoreSettings& settings);
 
 // Restores into the side, writes its regions into `data_output` unless that is empty, checks synthetic content of
 // `seed` where the settings ask for it, and prints the result. `restore` says what; the rest is filled in.

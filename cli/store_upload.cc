@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <random>
 
 #include "backends/local/local_transfer.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/interrupt.h"
 #include "cli/log_observer.h"
-#include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
 #include "executor/kv/kv_store.h"
@@ -18,21 +17,20 @@
 
 namespace crossdock::cli {
 
-void add_upload_options(CLI::App& command, UploadSettings& settings) {
-  add_text(command, "--store-layout", settings.layout, "FILE",
-           "How it lies in objects (default: made from the placement)");
-  add_text(command, "--object-order", settings.object_order, "ORDER", "Without --store-layout: axes of an object")
-      ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
-  add_number(command, "--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32,
-             "The same: tokens of an object's page");
-  add_text(command, "--transaction", settings.transaction, "NAME", "The upload's name (default: a random one)");
-  add_text(command, "--tenant", settings.tenant, "NAME", "Whose it is");
-  add_number(command, "--ttl", settings.ttl_s, 1, uint64_t{1} << 32, "Seconds until it expires (default: never)");
-  add_number(command, "--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until it is given up");
-  add_number(command, "--threads", settings.threads, 1, 1024, "Threads (default: one for each processor)");
-  add_text(command, "--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
-  command.add_flag("--json", settings.json, "Print the result as JSON");
-  command.add_flag("--quiet", settings.quiet, "No progress");
+void add_upload_options(Command& command, UploadSettings& settings) {
+  command.text("--store-layout", settings.layout, "FILE", "How it lies in objects (default: made from the placement)");
+  command.text("--object-order", settings.object_order, "ORDER", "Without --store-layout: axes of an object")
+      .one_of({"plhd", "lphd", "hpld"});
+  command.number("--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32,
+                 "The same: tokens of an object's page");
+  command.text("--transaction", settings.transaction, "NAME", "The upload's name (default: a random one)");
+  command.text("--tenant", settings.tenant, "NAME", "Whose it is");
+  command.number("--ttl", settings.ttl_s, 1, uint64_t{1} << 32, "Seconds until it expires (default: never)");
+  command.number("--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until it is given up");
+  command.number("--threads", settings.threads, 1, 1024, "Threads (default: one for each processor)");
+  command.text("--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
+  command.flag("--json", settings.json, "Print the result as JSON");
+  command.flag("--quiet", settings.quiet, "No progress");
 }
 
 size_t threads_of(const UploadSettings& settings) { return thread_count_or_all(settings.threads); }

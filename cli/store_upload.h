@@ -11,11 +11,9 @@
 #include "model/kv/placement.h"
 #include "model/kv/store.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
+
+class Command;
 
 struct UploadSettings {
   std::string layout;  // a file; or made from the placement:
@@ -31,7 +29,7 @@ struct UploadSettings {
   bool quiet = false;
 };
 
-void add_upload_options(CLI::App& command, UploadSettings& settings);
+void add_upload_options(Command& command, UploadSettings& settings);
 
 size_t threads_of(const UploadSettings& settings);
 inline bool is_quiet(const UploadSettings& settings) { return settings.json || settings.quiet; }

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/verify_plan.h"
@@ -177,15 +178,14 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_validate_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("validate", "Check documents of any kind, and bindings against the documents they name");
+void add_validate_command(Command& app) {
+  Command command =
+      app.subcommand("validate", "Check documents of any kind, and bindings against the documents they name");
   const auto options = std::make_shared<Options>();
-  command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
-  command->add_flag("--complete", options->complete,
-                    "Exit with 2 when something could not be checked for want of a file");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer(
+  command.texts("files", options->paths, "FILE", "Documents; '-' is standard input").required();
+  command.flag("--complete", options->complete, "Exit with 2 when something could not be checked for want of a file");
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.footer(
       R"(Each diagnostic is one line: file, document, place, what is wrong with the numbers, and the rule in brackets.
 A binding is also checked against the placement and the snapshot that it names, when they are among the files, and
 against the other bindings of its instance. Without its placement its views are not checked: only that says what an
@@ -194,7 +194,7 @@ item is and who owns it. A plan is proved against the documents that it carries.
 Examples:
   crossdock validate prefill.json decode.json
   crossdock validate prefill.json snapshot.json binding-*.json --complete --json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

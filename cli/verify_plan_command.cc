@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/file.h"
 #include "base/utf8.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/plan_output.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/plan_json.h"
@@ -81,22 +80,22 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_verify_plan_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("verify-plan", "Prove a plan against its two documents, or tell each gap and overlap");
+void add_verify_plan_command(Command& app) {
+  Command command =
+      app.subcommand("verify-plan", "Prove a plan against its two documents, or tell each gap and overlap");
   const auto options = std::make_shared<Options>();
-  command->add_option("plan", options->path, "Plan document; '-' is standard input")->required()->type_name("FILE");
-  add_text(*command, "--source", options->source, "FILE", "Source document (default: the one that the plan carries)");
-  add_text(*command, "--target", options->target, "FILE", "Target document (default: the one that the plan carries)");
-  command->add_flag("--json", options->json, "Print the result as JSON, with exact coordinates of each diagnostic");
-  command->footer(
+  command.any_text("plan", options->path, "FILE", "Plan document; '-' is standard input").required();
+  command.text("--source", options->source, "FILE", "Source document (default: the one that the plan carries)");
+  command.text("--target", options->target, "FILE", "Target document (default: the one that the plan carries)");
+  command.flag("--json", options->json, "Print the result as JSON, with exact coordinates of each diagnostic");
+  command.footer(
       R"(The proof sweeps over the boundaries of what the targets own; the planner does not work that way.
 Exit status 0: proved. 2: the plan breaks a rule; each diagnostic is one line with the rule in brackets.
 
 Examples:
   crossdock verify-plan plan.json
   crossdock verify-plan plan.json --source prefill.json --target decode.json --json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli
