@@ -5,9 +5,13 @@
 #include <system_error>
 #include <vector>
 
+#include "base/number_text.h"
 #include "base/sha256.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/pool_binding.h"
 

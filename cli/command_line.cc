@@ -4,11 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <utility>
 
-#include "cli/command.h"
+#include "base/number_text.h"
+#include "cli/output.h"
 
 namespace crossdock::cli {
 namespace {
@@ -50,6 +50,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
   return message + " ('" + help + " --help' shows how it is used)";
 }
 
+// CLI11 takes -1 for 2^64 - 1 and 010 for 8; so numbers are read here.
 uint64_t bounded(const std::string& names, const std::string& text, uint64_t minimum, uint64_t maximum) {
   const std::optional<uint64_t> number = decimal(text);
   if (!number || *number < minimum || *number > maximum)
@@ -58,15 +59,6 @@ uint64_t bounded(const std::string& names, const std::string& text, uint64_t min
 }
 
 }  // namespace
-
-// CLI11 takes -1 for 2^64 - 1 and 010 for 8; so numbers are read here.
-std::optional<uint64_t> decimal(std::string_view text) {
-  uint64_t value = 0;
-  const bool is_plain = !text.empty() && (text == "0" || text.front() != '0');
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (!is_plain || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 Option Option::required() {
   option_->required();

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -19,9 +18,6 @@ class Option;
 }  // namespace CLI
 
 namespace crossdock::cli {
-
-// A plain decimal number: no sign, no leading zeros. Empty when the text is none, or passes 2^64 - 1.
-std::optional<uint64_t> decimal(std::string_view text);
 
 // A handle of one option, valid as long as its CommandLine.
 class Option {

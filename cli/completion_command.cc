@@ -2,8 +2,9 @@
 
 #include <memory>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/output.h"
 
 namespace crossdock::cli {
 namespace {

@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "base/file.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "model/mooncake/mooncake.h"
 
 namespace crossdock::cli {

@@ -3,8 +3,11 @@
 #include <memory>
 
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "model/wire/json_writer.h"
 
 namespace crossdock::cli {

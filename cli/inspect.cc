@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/table.h"
 #include "model/kv/schema_rules.h"
 #include "model/kv/volume.h"
 #include "model/text.h"

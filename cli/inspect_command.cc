@@ -2,9 +2,11 @@
 
 #include <memory>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/inspect.h"
+#include "cli/output.h"
 
 namespace crossdock::cli {
 namespace {

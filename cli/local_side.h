@@ -47,9 +47,6 @@ std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const Placem
                                                                     const Sha256Digest& schema_digest, Range tokens,
                                                                     uint64_t seed);
 
-// Calls work(i) for each i below count, by some threads.
-void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work);
-
 // Synthetic content (backends/memory/synthetic.h), by several threads. Returns the bytes that were written.
 uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::string& label, bool quiet);
 
@@ -66,12 +63,5 @@ ContentCheck check_content(const LocalSide& side, const std::vector<BindingPoint
 std::optional<std::pair<uint64_t, uint64_t>> number_pair(const std::string& text);
 // "nhd", "hnd", "nhd:hnd", ...
 std::optional<std::pair<PoolOrder, PoolOrder>> order_pair(const std::string& text);
-
-// "1.25 GB"
-std::string human_bytes(uint64_t bytes);
-// "12.3 GB/s"
-std::string rate_text(uint64_t bytes, Duration time);
-// "1.234 s"
-std::string seconds_text(Duration time);
 
 }  // namespace crossdock::cli

@@ -2,8 +2,10 @@
 #include <new>
 #include <string>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/output.h"
 
 namespace {
 
@@ -31,22 +33,7 @@ int main(int argc, char** argv) {
   root.counted_flag("-v,--verbose", set_verbosity,
                     "Say on standard error what is done and how long it takes; twice: each operation too");
   root.footer(kFooter);
-  add_schema_command(root);
-  add_placement_command(root);
-  add_validate_command(root);
-  add_inspect_command(root);
-  add_digest_command(root);
-  add_convert_command(root);
-  add_snapshot_command(root);
-  add_bind_command(root);
-  add_plan_command(root);
-  add_verify_plan_command(root);
-  add_replay_command(root);
-  add_reshard_command(root);
-  add_store_command(root);
-  add_simulate_command(root);
-  add_check_command(root);
-  add_completion_command(root);
+  add_commands(root);
 
   int exit_code = kDone;
   try {

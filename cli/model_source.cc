@@ -1,8 +1,10 @@
 #include "cli/model_source.h"
 
 #include "base/file.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/log.h"
+#include "cli/output.h"
 #include "model/hf/config.h"
 
 namespace crossdock::cli {

@@ -1,5 +1,6 @@
 // A program without the simulator (builds with sanitizers) has none of its commands.
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
 
 namespace crossdock::cli {
 

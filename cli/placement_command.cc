@@ -2,9 +2,11 @@
 
 #include <memory>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/model_source.h"
+#include "cli/output.h"
 #include "model/kv/partition.h"
 
 namespace crossdock::cli {

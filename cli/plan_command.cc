@@ -8,8 +8,12 @@
 #include <tuple>
 #include <variant>
 
-#include "cli/command.h"
+#include "base/number_text.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/log.h"
+#include "cli/output.h"
 #include "cli/plan_output.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"

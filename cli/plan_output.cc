@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/table.h"
 #include "model/text.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/diagnostic_tokens.h"

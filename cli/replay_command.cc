@@ -4,9 +4,12 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "executor/recording/recorder.h"
 #include "executor/recording/values_json.h"
 

@@ -1,8 +1,10 @@
 #include <memory>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/model_source.h"
+#include "cli/output.h"
 
 namespace crossdock::cli {
 namespace {

@@ -6,11 +6,16 @@
 #include <memory>
 
 #include "backends/local/local_transfer.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/interrupt.h"
+#include "cli/log.h"
+#include "cli/output.h"
 #include "cli/simulation.h"
+#include "cli/table.h"
 #include "model/wire/json_writer.h"
 #include "sim/run/islands.h"
 #include "sim/run/isolated.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/output.h"
 #include "sim/scenario/scenario_files.h"
 
 namespace crossdock::cli {

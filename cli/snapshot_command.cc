@@ -3,8 +3,11 @@
 #include <memory>
 #include <optional>
 
-#include "cli/command.h"
+#include "base/number_text.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "model/kv/binding_rules.h"
 #include "model/text.h"
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/store_files.h"
+#include "cli/table.h"
 #include "model/text.h"
 #include "model/wire/documents.h"
 

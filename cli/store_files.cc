@@ -9,8 +9,10 @@
 #include <system_error>
 
 #include "backends/rocksdb/rocksdb_tables.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "executor/transfer_job.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"

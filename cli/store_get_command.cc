@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/store_files.h"
 #include "cli/store_restore.h"
 

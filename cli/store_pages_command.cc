@@ -7,10 +7,12 @@
 
 #include "backends/store/layout_registry.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/rng.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "cli/store_files.h"
 #include "cli/store_restore.h"
 #include "cli/store_upload.h"

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/command.h"
+#include "base/number_text.h"
 #include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "cli/store_files.h"
 #include "cli/store_upload.h"
 #include "executor/kv/kv_store.h"

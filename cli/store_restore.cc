@@ -6,11 +6,12 @@
 
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/interrupt.h"
 #include "cli/log_observer.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
 

@@ -6,10 +6,11 @@
 #include <random>
 
 #include "backends/local/local_transfer.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/documents.h"
 #include "cli/interrupt.h"
 #include "cli/log_observer.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
 #include "executor/kv/kv_store.h"

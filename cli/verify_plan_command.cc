@@ -3,9 +3,12 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "cli/plan_output.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/plan_json.h"
