@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 
 #include "base/number_text.h"
+#include "cli/help_text.h"
 #include "cli/output.h"
 
 namespace crossdock::cli {
@@ -49,6 +51,23 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
   for (const CLI::App* command : app.get_subcommands()) help += " " + command->get_name();
   return message + " ('" + help + " --help' shows how it is used)";
 }
+
+// Breaks the lines of descriptions.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(option->get_description(), description_columns());
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::stringstream out;
+    CLI::detail::format_help(out, command->get_display_name(true),
+                             wrapped(command->get_description(), description_columns()), get_column_width());
+    return out.str();
+  }
+
+ private:
+  size_t description_columns() const { return kHelpColumns - get_column_width(); }
+};
 
 // CLI11 takes -1 for 2^64 - 1 and 010 for 8; so numbers are read here.
 uint64_t bounded(const std::string& names, const std::string& text, uint64_t minimum, uint64_t maximum) {
@@ -153,8 +172,9 @@ Option Command::numbers(const std::string& names, std::vector<uint64_t>& values,
   return Option(app_->add_option_function<std::string>(names, set, help)->type_name("N,N,..."));
 }
 
-Command Command::footer(const std::string& text) {
-  app_->footer(text);
+Command Command::explain(const std::string& details, const std::vector<std::string>& examples) {
+  const std::string text = details.empty() ? "" : wrapped(details, kHelpColumns) + "\n\n";
+  app_->footer(text + examples_text(examples));
   return *this;
 }
 
@@ -185,6 +205,7 @@ std::vector<OptionName> Command::option_names() const {
 
 CommandLine::CommandLine(const std::string& name, const std::string& description, const std::string& version)
     : app_(std::make_unique<CLI::App>(description, name)) {
+  app_->formatter(std::make_shared<HelpFormatter>());
   app_->set_version_flag("--version", name + " " + version);
   app_->require_subcommand(0, 1);
 }

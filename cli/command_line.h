@@ -1,5 +1,5 @@
-// The command line: commands, options, help and usage errors. The library that parses it (CLI11) is seen by
-// command_line.cc alone, because each file that includes it takes seconds longer to compile.
+// The command line: commands, options, help and usage errors. Only command_line.cc includes the library that parses it
+// (CLI11), because each file that includes it takes seconds longer to compile.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ struct OptionName {
 };
 
 // A handle of a command, valid as long as its CommandLine. Options are named "--name" or "-n,--name"; a name without
-// dashes is a positional argument. `type` is the word that stands for the value in the help. Each value is written
+// dashes is a positional argument. `type` is the word for the value in the help. Each value is written
 // while the command line is parsed, before the action runs, and has to outlive the CommandLine.
 class Command {
  public:
@@ -54,7 +54,7 @@ class Command {
   // Calls set(N) for a flag that is given N times.
   Option counted_flag(const std::string& names, std::function<void(size_t)> set, const std::string& help);
 
-  // Text that is not empty. A value that is not empty before is the default and is told in the help.
+  // Text that is not empty. A value that is not empty before is the default, which the help shows.
   Option text(const std::string& names, std::string& value, const std::string& type, const std::string& help);
   // Text that may be empty.
   Option any_text(const std::string& names, std::string& value, const std::string& type, const std::string& help);
@@ -67,16 +67,16 @@ class Command {
   Option parsed(const std::string& names, std::function<Status(const std::string&)> set, const std::string& type,
                 const std::string& help);
 
-  // A decimal integer from `minimum` to `maximum`. A value that is not 0 before is the default and is told in the help.
+  // A decimal integer from `minimum` to `maximum`. A value that is not 0 before is the default, which the help shows.
   Option number(const std::string& names, uint64_t& value, uint64_t minimum, uint64_t maximum, const std::string& help);
   Option number(const std::string& names, std::optional<uint64_t>& value, uint64_t minimum, uint64_t maximum,
                 const std::string& help);
   // Decimal integers between commas, none missing.
   Option numbers(const std::string& names, std::vector<uint64_t>& values, const std::string& help);
 
-  // What the help says after the options.
-  Command footer(const std::string& text);
-  // What the command does; returns the exit code.
+  // What the help says after the options: details, whose lines are broken here, and examples, one command each.
+  Command explain(const std::string& details, const std::vector<std::string>& examples);
+  // Runs the command and returns the exit code.
   Command action(std::function<int()> run);
 
   // What was declared, in that order.

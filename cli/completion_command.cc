@@ -128,8 +128,7 @@ void add_completion_command(Command& app) {
   Command command = app.subcommand("completion", "Print a completion script for a shell");
   const auto shell = std::make_shared<std::string>();
   command.any_text("shell", *shell, "SHELL", "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
-  command.footer(R"(Example:
-  source <(crossdock completion bash))");
+  command.explain("", {"source <(crossdock completion bash)"});
   command.action([app, shell] {
     print(*shell == "bash" ? bash_script(app) : *shell == "zsh" ? zsh_script(app) : fish_script(app));
     return kDone;

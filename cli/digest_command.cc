@@ -45,14 +45,12 @@ int run(const Options& options) {
 }  // namespace
 
 void add_digest_command(Command& app) {
-  Command command = app.subcommand("digest", "Print the identity of documents: SHA-256 over their canonical form");
+  Command command = app.subcommand("digest", "Print the SHA-256 digest of each document's canonical form");
   const auto options = std::make_shared<Options>();
   command.texts("files", options->paths, "FILE", "Documents; '-' is standard input").required();
   command.flag("--json", options->json, "Print the result as JSON");
-  command.footer(R"(Documents with equal content have equal digests, in whatever order and spacing they are written.
-
-Example:
-  crossdock digest prefill.json decode.json)");
+  command.explain("Documents with equal content have equal digests, independent of field order and white space.",
+                  {"crossdock digest prefill.json decode.json"});
   command.action([options] { return run(*options); });
 }
 

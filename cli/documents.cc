@@ -36,7 +36,8 @@ std::optional<AnyDocument> load_any_or_fail(const std::string& path) {
     return std::nullopt;
   }
   if (loaded.value().plan)
-    fail(kBadInput, fmt::format("'{}' is a plan: 'crossdock verify-plan' proves it and tells its digest", path));
+    fail(kBadInput,
+         fmt::format("'{}' is a plan: use 'crossdock verify-plan', which proves it and prints its digest", path));
   else if (!loaded.value().document)
     fail(path, loaded.value().diagnostics);
   return std::move(loaded).value().document;

@@ -1,4 +1,4 @@
-// How commands load documents, and write them.
+// Loading and writing documents.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,19 @@ struct LoadedDocument {
 // rules has diagnostics instead of a document.
 Result<LoadedDocument> load_document(const std::string& path);
 
-// Loads a document of any kind but a plan. Prints what is wrong and is empty when it cannot be had; the exit code is
-// then kBadInput.
+// Loads a document of any kind but a plan. Prints an error and returns nothing on failure; the exit code is then
+// kBadInput.
 std::optional<AnyDocument> load_any_or_fail(const std::string& path);
 
-// The same for one kind. Prints what is wrong and is empty when it cannot be had; the exit code is then
-// kBadInput.
+// The same for one kind of document.
 template <class Document>
 std::optional<Valid<Document>> load_or_fail(const std::string& path);
 
-// Folders stand for the .json files in them, sorted. Prints what is wrong and is false when a folder has none, or
-// cannot be listed.
+// Appends the paths to `files`; a folder is replaced by its .json files, sorted. Prints an error and returns false when
+// a folder has none, or cannot be listed.
 bool list_documents(const std::vector<std::string>& paths, std::vector<std::string>& files);
 
-// write_output() of a document, after making sure that it is within the limits of its own reader.
+// write_output() of a document. Fails when the document exceeds the limits of its own reader.
 int write_document(const std::string& path, const std::string& text, std::string_view what);
 
 }  // namespace crossdock::cli

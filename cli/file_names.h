@@ -5,10 +5,10 @@
 
 namespace crossdock::cli {
 
-// A name as that of a file: other bytes than [A-Za-z0-9._-] stand as %XX.
+// The name as a file name: bytes other than [A-Za-z0-9._-] become %XX.
 std::string escaped_name(const std::string& name);
 
-// A path as JSON can hold it: itself when it is UTF-8, else escaped.
+// The path as a JSON string: unchanged when it is UTF-8, else escaped.
 std::string json_path(const std::string& path);
 
 }  // namespace crossdock::cli

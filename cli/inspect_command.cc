@@ -36,16 +36,14 @@ int run(const Options& options) {
 }  // namespace
 
 void add_inspect_command(Command& app) {
-  Command command = app.subcommand("inspect", "Show what a document says: who owns what, and how many bytes that is");
+  Command command = app.subcommand("inspect", "Show the contents of documents: ownership, layout and sizes in bytes");
   const auto options = std::make_shared<Options>();
   command.texts("files", options->paths, "FILE", "Documents; '-' is standard input").required();
   command.flag("--json", options->json, "Print one JSON object per file, with all rows");
-  command.number("--rows", options->row_count_max, 1, UINT64_MAX, "Show at most so many rows of a table");
-  command.footer(R"(Bytes per token count rows of one token and more by their share; states are counted on their own.
-
-Examples:
-  crossdock inspect prefill.json
-  crossdock inspect prefill.json --json)");
+  command.number("--rows", options->row_count_max, 1, UINT64_MAX, "Maximum rows of each table");
+  command.explain(
+      "Bytes per token count a row of several tokens by its share of one token; states are counted separately.",
+      {"crossdock inspect prefill.json", "crossdock inspect prefill.json --json"});
   command.action([options] { return run(*options); });
 }
 

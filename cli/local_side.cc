@@ -18,7 +18,7 @@
 namespace crossdock::cli {
 namespace {
 
-// Calls work(i) for each i below count, by some threads.
+// Calls work(i) for each i below count, from several threads.
 void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   const auto run = [&] {

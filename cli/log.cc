@@ -8,7 +8,6 @@
 #include "base/utf8.h"
 
 namespace crossdock::cli {
-
 namespace {
 
 spdlog::logger& logger() {

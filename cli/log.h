@@ -6,8 +6,8 @@
 
 namespace crossdock::cli {
 
-// Log lines of the program's own doings go to standard error when asked for: with --verbose times, sizes and states of
-// protocols, given twice each of their operations too. Thread-safe.
+// Level 0 logs nothing; 1 (--verbose) times, sizes and states of protocols; 2 each of their operations too. All
+// functions are thread-safe.
 void set_verbosity(size_t level);
 bool logs_info();
 bool logs_debug();

@@ -1,4 +1,4 @@
-// The `crossdock` program. Each command is one file; this one only puts them together.
+// The `crossdock` program. Each command is one file.
 #include <new>
 #include <string>
 
@@ -11,28 +11,22 @@ namespace {
 
 constexpr const char* kVersion = CROSSDOCK_VERSION;
 
-constexpr const char* kFooter =
-    R"(Exit status: 0 done, 1 the operation failed (a file that was there is as it was), 2 bad input or usage.
-
-Examples:
-  crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 8 --pp 2 -o prefill.json
-  crossdock validate prefill.json
-  crossdock inspect prefill.json
-  crossdock plan --source prefill.json --target decode.json
-`crossdock COMMAND --help` has examples for each command.)";
-
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace crossdock::cli;
   CommandLine command_line(
-      "crossdock",
-      "Describes LLM inference state (KV cache), and plans how it moves between parallel layouts and stores.",
+      "crossdock", "Describes LLM inference state (KV cache) and plans transfers between parallel layouts and stores.",
       kVersion);
   Command root = command_line.root();
   root.counted_flag("-v,--verbose", set_verbosity,
-                    "Say on standard error what is done and how long it takes; twice: each operation too");
-  root.footer(kFooter);
+                    "Log steps, times and sizes to standard error; given twice: each operation too");
+  root.explain(
+      "'crossdock COMMAND --help' shows the options and examples of a command.\n"
+      "Exit status: 0 done, 1 the operation failed (existing files are unchanged), 2 bad input or usage.",
+      {"crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 8 -o prefill.json",
+       "crossdock validate prefill.json", "crossdock inspect prefill.json",
+       "crossdock plan --source prefill.json --target decode.json"});
   add_commands(root);
 
   int exit_code = kDone;

@@ -1,4 +1,4 @@
-// Where a command gets a cache schema from: a Hugging Face config.json, or a cache schema document.
+// The model of a command: a Hugging Face config.json, or a cache schema document.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class Command;
 struct ModelSource {
   std::string config_path;
   std::string schema_path;
-  uint64_t layer_count = 0;  // with a schema: that a pipeline splits; 0: all
+  uint64_t layer_count = 0;  // with a schema: layers that the pipeline splits; 0: all
   std::string kv_dtype;
   bool kv_scales = false;
   bool draft_layers = false;
@@ -23,13 +23,13 @@ struct ModelSource {
 
 struct Model {
   Valid<CacheSchema> cache_schema;
-  uint64_t layer_count;  // that a pipeline splits; draft layers not counted
+  uint64_t layer_count;  // layers that the pipeline splits, without draft layers
 };
 
-// Adds --config, --schema and what goes with them; one of the first two is needed.
+// Adds --config, --schema and their options; load_model() needs one of the two.
 void add_model_options(Command& command, ModelSource& source);
 
-// Prints what is wrong and is empty when there is no model; the exit code is then kBadInput.
+// Prints an error and returns nothing when there is no model; the exit code is then kBadInput.
 std::optional<Model> load_model(const ModelSource& source);
 
 }  // namespace crossdock::cli

@@ -1,4 +1,4 @@
-// A program without the simulator (builds with sanitizers) has none of its commands.
+// Builds without the simulator (sanitizer builds) do not have its commands.
 #include "cli/command_line.h"
 #include "cli/commands.h"
 

@@ -13,10 +13,9 @@
 #include "model/wire/json_writer.h"
 
 namespace crossdock::cli {
-
 namespace {
 
-// Holds back interrupts, so that a file under its temporary name is not left behind.
+// Blocks interrupts, so that no temporary file is left behind.
 class InterruptsHeld {
  public:
   InterruptsHeld() {

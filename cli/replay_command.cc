@@ -17,7 +17,7 @@ namespace crossdock::cli {
 namespace {
 
 constexpr uint64_t kRecordingBytesMax = uint64_t{4} << 30;
-constexpr size_t kShownBytesMax = 400;  // of a post; --json has all of it
+constexpr size_t kShownBytesMax = 400;  // of a post; --json prints all of it
 
 struct Options {
   std::vector<std::string> paths;
@@ -116,19 +116,16 @@ int run(const Options& options) {
 }  // namespace
 
 void add_replay_command(Command& app) {
-  Command command = app.subcommand("replay", "Run a recorded protocol again, and tell where it does something else");
+  Command command = app.subcommand("replay", "Run a recorded protocol again and report where it differs");
   const auto options = std::make_shared<Options>();
   command.texts("recordings", options->paths, "FILE", "Recordings; '-' is standard input").required();
-  command.flag("--json", options->json, "Print one JSON object per file, with the whole of a difference");
-  command.footer(
-      R"(A recording has all that one writer, target, coordinator, upload or restore was told, and all that it did. The replay
-moves no data: it makes the same protocol, tells it the same at the same times, and compares what it does. Times count
-from the first round on.
-Exit status 0: the same. 1: different. 2: a file is no recording, or says what cannot have happened.
-
-Examples:
-  crossdock replay recordings/coordinator.jsonl
-  crossdock replay recordings/*.jsonl --json)");
+  command.flag("--json", options->json, "Print one JSON object per file, with complete differences");
+  command.explain(
+      "A recording holds all inputs and outputs of one writer, target, coordinator, upload or restore. The replay "
+      "moves no data: it creates the same protocol, feeds it the recorded inputs at the recorded times, and compares "
+      "its outputs. Times count from the first round.\n"
+      "Exit status: 0 the same, 1 different, 2 a file is not a recording or contains impossible events.",
+      {"crossdock replay recordings/coordinator.jsonl", "crossdock replay recordings/*.jsonl --json"});
   command.action([options] { return run(*options); });
 }
 

@@ -27,8 +27,8 @@ void add_schema_command(Command& app) {
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->source);
   command.text("-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
-  command.footer(R"(Example:
-  crossdock schema --config examples/models/deepseek-v3/config.json --draft-layers -o schema.json)");
+  command.explain("",
+                  {"crossdock schema --config examples/models/deepseek-v3/config.json --draft-layers -o schema.json"});
   command.action([options] { return run(*options); });
 }
 

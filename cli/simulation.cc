@@ -10,7 +10,7 @@ namespace crossdock::cli {
 namespace {
 
 constexpr uint64_t kScenarioBytesMax = uint64_t{64} << 20;
-constexpr uint64_t kEventsBefore = 20;  // that a replay line shows
+constexpr uint64_t kEventsBefore = 20;  // the violation, in a replay line
 constexpr uint64_t kEventsAfter = 12;
 
 }  // namespace

@@ -39,7 +39,7 @@ std::unique_ptr<StoreCore> open_store(const StoreSettings& settings, bool create
 }
 
 void add_store_options(Command& command, StoreSettings& settings) {
-  command.text("DIR", settings.directory, "DIR", "The store's folder").required();
+  command.text("DIR", settings.directory, "DIR", "Folder of the store").required();
 }
 
 int fail_store(const Status& status) {
@@ -49,17 +49,18 @@ int fail_store(const Status& status) {
 
 void add_side_options(Command& command, SideOptions& options, const std::string& spec_name,
                       const std::string& data_name, const std::string& data_help) {
-  command.text("--placement", options.placement, "FILE", "Who owns what");
-  command.text(spec_name, options.spec, "SPEC", "Or a parallel layout like tp8 or tp4pp2");
+  command.text("--placement", options.placement, "FILE", "Placement of the participants");
+  command.text(spec_name, options.spec, "SPEC", "Or a parallel layout, for example tp8 or tp4pp2");
   command.texts("--binding", options.bindings, "FILE", "Bindings of the participants, or a folder of them");
   command.text(data_name, options.data, "DIR", data_help);
   command.texts("--participant", options.participants, "NAME", "Only these participants");
   command.number("--page-size", options.page_tokens, 1, uint64_t{1} << 32,
                  "Without --binding: tokens of a page in memory");
-  command.text("--layout", options.axis_order, "ORDER", "The same: axes of a page, nhd or hnd").one_of({"nhd", "hnd"});
+  command.text("--layout", options.axis_order, "ORDER", "Without --binding: axes of a page, nhd or hnd")
+      .one_of({"nhd", "hnd"});
   command.number("--shuffle", options.shuffle, 0, UINT64_MAX,
-                 "The same: pages lie in random slots of the pool, by this seed");
-  command.flag("--in-order", options.in_order, "The same: pages lie in order instead");
+                 "Without --binding: put pages into random slots of the pool, drawn from this seed");
+  command.flag("--in-order", options.in_order, "Without --binding: put pages into the slots in order");
   command.number("--seed", options.seed, 0, UINT64_MAX, "Seed of synthetic content");
 }
 
@@ -82,7 +83,7 @@ std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions
   if (schema != nullptr) {
     Diagnostics diagnostics;
     const std::optional<Valid<CacheSchema>> valid = Valid<CacheSchema>::make(*schema, diagnostics);
-    CHECK(valid.has_value());  // it stands in a valid document
+    CHECK(valid.has_value());  // it is part of a valid document
     return place(*valid, schema->layers().hull().end(), spec.value(), name);
   }
   const std::optional<Model> model = load_model(options.model);
@@ -163,7 +164,7 @@ Status read_regions(const std::string& directory, const LocalSide& side) {
 Status write_regions(const std::string& directory, const LocalSide& side) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) return Status(Code::kIo, fmt::format("cannot make the folder '{}': {}", directory, error.message()));
+  if (error) return Status(Code::kIo, fmt::format("cannot create the folder '{}': {}", directory, error.message()));
   for (const auto& [key, mapping] : side.memory.regions()) {
     const std::string path = region_file(directory, key);
     const std::span<const std::byte> bytes = side.memory.find(key);

@@ -29,7 +29,7 @@ int run(const Options& options) {
   const StoreManifest& stored = **manifest.value().as<StoreManifest>();
   Diagnostics diagnostics;
   std::optional<Valid<SnapshotDescriptor>> descriptor = Valid<SnapshotDescriptor>::make(stored.snapshot, diagnostics);
-  CHECK(descriptor.has_value());  // it stands in a valid manifest
+  CHECK(descriptor.has_value());  // it is part of a valid manifest
   const auto snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*descriptor));
   const auto placement = load_placement(options.side, "target", &stored.cache_schema);
   if (placement == nullptr) return kBadInput;
@@ -47,19 +47,17 @@ void add_store_get_command(Command& store) {
   Command command = store.subcommand("get", "Restore a snapshot into another parallel layout");
   const auto options = std::make_shared<Options>();
   add_store_options(command, options->store);
-  command.text("SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins").required();
+  command.text("SNAPSHOT", options->snapshot, "SNAPSHOT", kSnapshotHelp).required();
   add_side_options(command, options->side, "--to", "--data-output",
                    "With --binding: write the bytes of each region here, INSTANCE~REGION.bin");
   command.number("--staging", options->store.staging_bytes, 1 << 20, UINT64_MAX,
-                 "Bytes of staging memory at most (default 64 MiB)");
+                 "Maximum bytes of staging memory (default 64 MiB)");
   add_restore_options(command, options->restore);
-  command.footer(
-      R"(Each stored chunk is read at most once, and verified before any of its bytes goes anywhere. A damaged one is named, and
-nothing is activated.
-
-Examples:
-  crossdock store get cache 3f2a --to tp2 --verify full
-  crossdock store get cache 3f2a --placement decode.json --binding decode-bindings --data-output regions)");
+  command.explain(
+      "Each stored chunk is read at most once and verified before its bytes are copied. When a chunk is damaged, the "
+      "error names it and nothing is activated.",
+      {"crossdock store get cache 3f2a --to tp2 --verify full",
+       "crossdock store get cache 3f2a --placement decode.json --binding decode-bindings --data-output regions"});
   command.action([options] { return run(*options); });
 }
 

@@ -97,23 +97,25 @@ int run(const Options& options) {
 }  // namespace
 
 void add_store_put_command(Command& store) {
-  Command command = store.subcommand("put", "Store a snapshot: upload, and publish it in one step");
+  Command command = store.subcommand("put", "Store a snapshot: upload it, then publish it atomically");
   const auto options = std::make_shared<Options>();
   add_store_options(command, options->store);
   add_model_options(command, options->side.model);
   add_side_options(command, options->side, "--from", "--data",
                    "With --binding: the bytes of each region, INSTANCE~REGION.bin");
-  command.text("--snapshot", options->side.snapshot, "FILE", "What the bytes mean");
-  command.number("--tokens", options->side.tokens, 1, uint64_t{1} << 32, "Or a synthetic snapshot of so many tokens");
-  command.flag("--synthetic", options->synthetic, "Synthetic content instead of --data");
-  command.number("--quota", options->store.quota_bytes, 1, UINT64_MAX, "Bytes that a tenant may have in all");
+  command.text("--snapshot", options->side.snapshot, "FILE", "Snapshot descriptor of the data");
+  command.number("--tokens", options->side.tokens, 1, uint64_t{1} << 32,
+                 "Or the number of tokens of a synthetic snapshot");
+  command.flag("--synthetic", options->synthetic, "Use synthetic content instead of --data");
+  command.number("--quota", options->store.quota_bytes, 1, UINT64_MAX, "Maximum bytes of a tenant");
   add_upload_options(command, options->upload);
-  command.footer(
-      R"(Nothing is visible before all of it is stored and durable. Ctrl-C aborts the upload: the store is then as it was.
-
-Examples:
-  crossdock store put cache --config examples/models/llama-3.1-70b/config.json --from tp8 --tokens 2048 --synthetic
-  crossdock store put cache --placement prefill.json --snapshot snapshot.json --binding prefill-bindings --data regions)");
+  command.explain(
+      "The snapshot becomes visible after all of it is stored and durable. Ctrl-C aborts the upload and leaves the "
+      "store unchanged.",
+      {"crossdock store put cache --config examples/models/llama-3.1-70b/config.json --from tp8 --tokens 2048 "
+       "--synthetic",
+       "crossdock store put cache --placement prefill.json --snapshot snapshot.json --binding prefill-bindings --data "
+       "regions"});
   command.action([options] { return run(*options); });
 }
 

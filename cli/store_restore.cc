@@ -40,13 +40,13 @@ void print_json(const RestoreOutcome& outcome, const Restore& restore, Duration 
 void add_restore_options(Command& command, RestoreSettings& settings) {
   command
       .text("--verify", settings.verify, "HOW",
-            "full: look at every byte of synthetic content, and that no other was touched; off")
+            "full: check every byte of synthetic content, and that no other byte changed; off")
       .one_of({"full", "off"});
-  command.number("--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until it is given up");
-  command.number("--threads", settings.threads, 1, 1024, "Threads (default: one for each processor)");
+  command.number("--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until the restore is aborted");
+  command.number("--threads", settings.threads, 1, 1024, "Threads (default: one per processor)");
   command.text("--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
   command.flag("--json", settings.json, "Print the result as JSON");
-  command.flag("--quiet", settings.quiet, "No progress");
+  command.flag("--quiet", settings.quiet, "Do not show progress");
 }
 
 int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, KvRestore what,

@@ -8,7 +8,7 @@
 
 namespace crossdock::cli {
 
-// A table with aligned columns; numbers (as text) to the right, everything else to the left. Cells are made printable.
+// A table with aligned columns: numbers (as text) to the right, everything else to the left. Makes cells printable.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
@@ -19,7 +19,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Rows up to a limit, then a line that says how many are left out.
+// Rows up to a limit, then a line with the number of rows left out.
 class LimitedTable {
  public:
   LimitedTable(std::vector<std::string> header, uint64_t row_count_max)

@@ -28,8 +28,8 @@ bool Target::complete(const Completion& completion, TimePoint now) {
   const WriterReceipt& receipt = *to_check_[ended->unit]->receipt;
   const uint32_t arrived = std::get<StepsChecksum>(completion.result).crc32c;
   if (arrived != receipt.crc32c && !cause_ && !is_broken(Canary::kSkipChecksum))
-    fail(Status(Code::kDataLoss, fmt::format("{}: {} bytes came with CRC-32C {:08x} and were sent with {:08x}", label(),
-                                             receipt.bytes, arrived, receipt.crc32c)),
+    fail(Status(Code::kDataLoss, fmt::format("{}: CRC-32C mismatch over {} bytes: sent {:08x}, received {:08x}",
+                                             label(), receipt.bytes, receipt.crc32c, arrived)),
          TransferState::kDraining);
   return true;
 }
