@@ -1,14 +1,17 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 #include <vector>
 
+#include "base/number_text.h"
 #include "base/sha256.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/pool_binding.h"
 
@@ -26,7 +29,7 @@ struct Options {
   uint64_t page_tokens = 0;
   std::string axis_order;
   bool region_per_layer = false;
-  bool one_region = false;  // the default, said aloud
+  bool one_region = false;  // the default, given explicitly
   std::optional<uint64_t> shuffle_seed;
   uint64_t spare_pages = 0;
   std::optional<std::string> instance_prefix;
@@ -34,7 +37,7 @@ struct Options {
   std::string output_dir;
 };
 
-// What all bindings are made from.
+// Inputs of all bindings.
 struct Source {
   const Valid<PlacementManifest>& placement;
   const Valid<SnapshotDescriptor>& snapshot;
@@ -47,7 +50,7 @@ struct Source {
   }
 };
 
-// What every binding says of its placement and snapshot has to be true.
+// Checks the fields that every binding takes from its placement and snapshot.
 void check_together(const Source& source, Diagnostics& diagnostics) {
   RuntimeBinding header;
   header.resource = source.placement->resource;
@@ -59,8 +62,8 @@ void check_together(const Source& source, Diagnostics& diagnostics) {
   check_binding_identity(header, source.context, diagnostics);
 }
 
-// A participant's name as that of a file: other bytes than [A-Za-z0-9._-], and a '.' in front, are written %XX. Names
-// that are too long for a file keep their begin and get their SHA-256; no name that is not too long becomes so long.
+// The file name of a participant: bytes other than [A-Za-z0-9._-], and a leading '.', become %XX. A name that is too
+// long for a file is cut and gets the SHA-256 of the whole; shorter names never reach that length.
 std::string file_name(const ParticipantId& participant) {
   constexpr size_t kEscapedBytesMax = 180;  // with the digest and .json below the 255 of a file system
   std::string escaped = escaped_name(participant.text());
@@ -75,7 +78,7 @@ std::string path_of(const Options& options, const ParticipantId& participant) {
   return (std::filesystem::path(options.output_dir) / file_name(participant)).string();
 }
 
-// One file is told with what is in it, a folder as a whole.
+// Reports a single file by its contents; a folder is reported once, by the caller.
 int write(const Options& options, const Source& source, const ParticipantId& participant, uint64_t& bytes) {
   Diagnostics diagnostics;
   const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, diagnostics);
@@ -89,7 +92,7 @@ int write(const Options& options, const Source& source, const ParticipantId& par
   return write_document(path_of(options, participant), text, what);
 }
 
-// False, and it says why, when the paging is not known.
+// Prints an error and returns false when the paging is unknown.
 bool set_paging(const Options& options, const PlacementManifest& placement, PoolRequest& request) {
   const Paging defaults = placement.paging.value_or(Paging{kDefaultPageTokens, kDefaultAxisOrder});
   request.page_tokens = options.page_tokens != 0 ? options.page_tokens : defaults.page_tokens;
@@ -113,7 +116,8 @@ int run_all(const Options& options, const Source& source) {
     participants.push_back(ParticipantId(options.participant));
   else
     for (const Part& part : source.placement->parts) participants.push_back(part.participant);
-  // Nothing is written unless all can be; to hold them until then would take too much memory.
+  // All bindings are checked before the first is written. They are made twice, because holding them all takes too much
+  // memory.
   for (const ParticipantId& participant : participants) {
     const std::optional<Valid<RuntimeBinding>> binding = source.bind(participant, diagnostics);
     if (binding) check_binding(*binding, source.context, diagnostics);
@@ -125,7 +129,7 @@ int run_all(const Options& options, const Source& source) {
     std::error_code error;
     std::filesystem::create_directories(options.output_dir, error);
     if (error)
-      return fail(kFailed, fmt::format("cannot make the folder '{}': {}", options.output_dir, error.message()));
+      return fail(kFailed, fmt::format("cannot create the folder '{}': {}", options.output_dir, error.message()));
   }
   uint64_t bytes = 0;
   for (const ParticipantId& participant : participants)
@@ -140,9 +144,10 @@ int run(const Options& options) {
   if (!options.output.empty() && !options.output_dir.empty())
     return fail(kBadInput, "give either -o FILE or --output-dir DIR");
   if (options.participant.empty() && options.output_dir.empty())
-    return fail(kBadInput,
-                "bindings of all participants go to a folder: give --output-dir DIR, or choose one with --participant "
-                "NAME");
+    return fail(
+        kBadInput,
+        "bindings of all participants need a folder: give --output-dir DIR, or one participant with --participant "
+        "NAME");
   const std::optional<Valid<PlacementManifest>> placement = load_or_fail<PlacementManifest>(options.placement);
   if (!placement) return kBadInput;
   const std::optional<Valid<SnapshotDescriptor>> snapshot = load_or_fail<SnapshotDescriptor>(options.snapshot);
@@ -160,56 +165,51 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_bind_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand(
-      "bind", "Make bindings without a runtime: memory laid out as serving engines lay it out, at no address");
+void add_bind_command(Command& app) {
+  Command command =
+      app.subcommand("bind", "Make synthetic bindings: page pools as serving engines lay them out, without addresses");
   const auto options = std::make_shared<Options>();
-  const auto seed = std::make_shared<uint64_t>(0);
-  add_text(*command, "--placement", options->placement, "FILE", "The placement to bind")->required();
-  add_text(*command, "--snapshot", options->snapshot, "FILE",
-           "The snapshot to hold: a document, for example of 'crossdock snapshot'")
-      ->required();
-  add_text(*command, "--participant", options->participant, "NAME", "Bind this one only (default: each)");
-  add_text(*command, "--operation", options->operation, "NAME", "What the bindings are made for");
-  add_number(*command, "--page-size", options->page_tokens, 1, uint64_t{1} << 32,
-             fmt::format("Tokens of a page (default: the placement's, or {})", kDefaultPageTokens));
-  add_text(
-      *command, "--axis-order", options->axis_order, "ORDER",
-      fmt::format("Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or {})", kDefaultAxisOrder))
-      ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
-  CLI::Option* per_layer =
-      command->add_flag("--region-per-layer", options->region_per_layer, "A region for each component and layer");
+  command.text("--placement", options->placement, "FILE", "The placement to bind").required();
+  command.text("--snapshot", options->snapshot, "FILE", "The snapshot to hold, for example from 'crossdock snapshot'")
+      .required();
+  command.text("--participant", options->participant, "NAME", "Bind only this participant (default: all)");
+  command.text("--operation", options->operation, "NAME", "Operation that the bindings belong to");
+  command.number("--page-size", options->page_tokens, 1, uint64_t{1} << 32,
+                 fmt::format("Tokens of a page (default: the placement's, or {})", kDefaultPageTokens));
   command
-      ->add_flag("--one-region", options->one_region,
-                 "One region for all layers of a component and layer group (the default)")
-      ->excludes(per_layer);
-  CLI::Option* shuffle = add_number(*command, "--shuffle", *seed, 0, UINT64_MAX,
-                                    "Put pages into random slots of the pool, by this seed (default: in order)");
-  add_number(*command, "--spare-pages", options->spare_pages, 0, kPoolSlotsMax,
-             "Slots of the pool that hold no page (default 0)");
+      .text("--axis-order", options->axis_order, "ORDER",
+            fmt::format("Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or {})",
+                        kDefaultAxisOrder))
+      .one_of({"nhd", "hnd"});
+  const Option per_layer =
+      command.flag("--region-per-layer", options->region_per_layer, "One region for each component and layer");
   command
-      ->add_option("--instance-prefix", options->instance_prefix,
-                   "Before the participant's name in that of its instance (default: the placement's name and /)")
-      ->type_name("TEXT");
-  add_text(*command, "-o,--output", options->output, "FILE",
-           "With --participant: write the document here instead of to standard output");
-  add_text(*command, "--output-dir", options->output_dir, "DIR",
-           "Write DIR/PARTICIPANT.json for each; the folder is made when it is not there");
-  command->footer(
-      R"(Each component has a pool of pages, and each state a region of its own; the pages of a participant number their slots
-together. The bindings are valid: what they hold is exactly what the placement gives to each participant of the
-snapshot's live tokens. Each participant is an instance of its own; the two sides of a plan must not have instances of
-one name. In a file's name, bytes of the participant's name other than letters, digits, '.', '_' and '-', and a '.' in
-front, stand as %XX.
-
-Examples:
-  crossdock bind --placement prefill.json --snapshot snapshot.json --output-dir prefill-bindings
-  crossdock bind --placement decode.json --snapshot snapshot.json --page-size 64 --shuffle 1 --output-dir decode-bindings
-  crossdock bind --placement prefill.json --snapshot snapshot.json --participant p0-t0 --region-per-layer -o p0-t0.json)");
-  command->callback([options, seed, shuffle, &outcome] {
-    if (shuffle->count() > 0) options->shuffle_seed = *seed;
-    outcome.exit_code = run(*options);
-  });
+      .flag("--one-region", options->one_region,
+            "One region for all layers of a component and layer group (the default)")
+      .excludes(per_layer);
+  command.number("--shuffle", options->shuffle_seed, 0, UINT64_MAX,
+                 "Put pages into random slots of the pool, drawn from this seed (default: in order)");
+  command.number("--spare-pages", options->spare_pages, 0, kPoolSlotsMax,
+                 "Slots of the pool without a page (default 0)");
+  command.any_text("--instance-prefix", options->instance_prefix, "TEXT",
+                   "Prefix of instance names, before the participant's name (default: the placement's name and /)");
+  command.text("-o,--output", options->output, "FILE",
+               "With --participant: write the document here instead of to standard output");
+  command.text("--output-dir", options->output_dir, "DIR",
+               "Write DIR/PARTICIPANT.json for each participant; creates the folder when it is missing");
+  command.explain(
+      "Each component gets a pool of pages, and each state a region of its own. All pools of a participant share one "
+      "numbering of slots. The bindings are valid: each holds exactly what the placement gives its participant of the "
+      "snapshot's live tokens.\n"
+      "Each participant is an instance of its own. The two sides of a plan must not share instance names.\n"
+      "In file names, bytes of the participant's name other than letters, digits, '.', '_' and '-', and a leading '.', "
+      "are written as %XX.",
+      {"crossdock bind --placement prefill.json --snapshot snapshot.json --output-dir prefill-bindings",
+       "crossdock bind --placement decode.json --snapshot snapshot.json --page-size 64 --shuffle 1 --output-dir "
+       "decode-bindings",
+       "crossdock bind --placement prefill.json --snapshot snapshot.json --participant p0-t0 --region-per-layer -o "
+       "p0-t0.json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

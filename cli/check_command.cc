@@ -1,17 +1,19 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
 
 #include "base/thread_count.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/simulation.h"
+#include "cli/table.h"
 #include "model/wire/json_writer.h"
 #include "sim/run/campaign.h"
 #include "sim/run/isolated.h"
@@ -23,7 +25,7 @@ namespace {
 
 constexpr Duration kTrialLimit = Duration::from_s(20);
 constexpr uint64_t kShrinkRuns = 400;
-constexpr uint64_t kFailuresShown = 10;  // and shrunk; then it stops
+constexpr uint64_t kFailuresShown = 10;  // each of them is shrunk; the campaign stops after them
 
 struct Options {
   uint64_t trials = 1000;
@@ -220,8 +222,8 @@ int run(const Options& options) {
   if (!campaign) return kBadInput;
   if (!options.print_trial.empty()) {
     const std::optional<uint64_t> trial = decimal(options.print_trial);
-    if (!trial) return fail(kBadInput, fmt::format("--print-trial '{}' is no number", options.print_trial));
-    tell(fmt::format("play it with --seed {}", trial_seed(*campaign, *trial)));
+    if (!trial) return fail(kBadInput, fmt::format("--print-trial '{}' is not a number", options.print_trial));
+    tell(fmt::format("run it with --seed {}", trial_seed(*campaign, *trial)));
     print(write_scenario(draw_scenario(*campaign, *trial)) + "\n");
     return kDone;
   }
@@ -232,34 +234,30 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_check_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("check", "Play random scenarios with random faults, and check every invariant");
+void add_check_command(Command& app) {
+  Command command = app.subcommand("check", "Run random scenarios with random faults and check every invariant");
   const auto options = std::make_shared<Options>();
-  CLI::Option* trials = add_number(*command, "--trials", options->trials, 1, uint64_t{1} << 40, "Random scenarios");
-  add_number(*command, "--minutes", options->minutes, 1, 100'000, "As many as there is time for, instead")
-      ->excludes(trials);
-  add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "Everything that is drawn follows from it");
-  add_text(*command, "--only", options->only, "WORK,...", "transfer, upload, restore, traffic (default: all)");
-  add_text(*command, "--faults", options->faults, "KIND,...",
-           "Kinds of faults, or link, host, store, message, operation (default: all)");
-  add_text(*command, "--output", options->output, "FOLDER", "Where scenarios that failed are written, shrunk");
-  add_number(*command, "--jobs", options->jobs, 1, 1024, "Runs at a time (default: one for each processor)");
-  add_text(*command, "--print-trial", options->print_trial, "N", "Print the scenario of one trial instead, unplayed");
-  command->add_flag("--once", options->once,
-                    "Play each once; without it twice, to see that equal seeds give equal runs");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
-  command->footer(
-      R"(Each trial draws a cluster, a cache schema, layouts, works and faults, and plays them with the protocols that ship. A
-failure is made as small as it gets, written as a scenario, and printed with the line that shows it again.
-Exit status: 0 no violation, 1 there was one, or it was interrupted, 2 bad input.
-
-Examples:
-  crossdock check --trials 10000
-  crossdock check --minutes 5 --seed 7 --only upload
-  crossdock check --faults link,host,late_write)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  const Option trials = command.number("--trials", options->trials, 1, uint64_t{1} << 40, "Number of random scenarios");
+  command.number("--minutes", options->minutes, 1, 100'000, "Run for this time instead of a number of trials")
+      .excludes(trials);
+  command.number("--seed", options->seed, 0, UINT64_MAX, "Seed of every random draw");
+  command.text("--only", options->only, "WORK,...", "Kinds of work: transfer, upload, restore, traffic (default: all)");
+  command.text("--faults", options->faults, "KIND,...",
+               "Kinds of faults, or the groups link, host, store, message, operation (default: all)");
+  command.text("--output", options->output, "FOLDER", "Folder for failing scenarios, after shrinking");
+  command.number("--jobs", options->jobs, 1, 1024, "Runs in parallel (default: one per processor)");
+  command.text("--print-trial", options->print_trial, "N", "Print the scenario of one trial and do not run it");
+  command.flag("--once", options->once,
+               "Run each scenario once (default: twice, to check that equal seeds give equal runs)");
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.flag("--quiet", options->quiet, "Do not show progress");
+  command.explain(
+      "Each trial draws a cluster, a cache schema, layouts, works and faults, and runs them with the production "
+      "protocols. Failures are shrunk and printed with the command that reproduces them.\n"
+      "Exit status: 0 no violation, 1 a violation or an interrupt, 2 bad input.",
+      {"crossdock check --trials 10000", "crossdock check --minutes 5 --seed 7 --only upload",
+       "crossdock check --faults link,host,late_write"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/file.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "model/mooncake/mooncake.h"
 
 namespace crossdock::cli {
@@ -20,13 +21,13 @@ struct Options {
   std::string output;
 };
 
-// What a binding, and in one direction a snapshot, needs beside itself. Empty members: not given.
+// Documents that a binding, and a snapshot read from Mooncake, refer to. Empty members: not given.
 struct Beside {
   std::optional<Valid<PlacementManifest>> placement;
   std::optional<Valid<SnapshotDescriptor>> snapshot;
 };
 
-// False, and the diagnostic is printed, when a file that was given cannot be used.
+// Prints an error and returns false when a given file cannot be used.
 bool load_beside(const Options& options, Beside& beside) {
   if (!options.placement_path.empty()) {
     beside.placement = load_or_fail<PlacementManifest>(options.placement_path);
@@ -39,7 +40,7 @@ bool load_beside(const Options& options, Beside& beside) {
   return true;
 }
 
-// Which of Mooncake's documents the text is, by the fields it has.
+// The kind of a Mooncake document, recognised by its fields.
 enum class Kind { kPlacement, kSnapshot, kBinding, kOurs, kUnknown };
 
 Kind kind_of(std::string_view text, Diagnostics& diagnostics) {
@@ -81,7 +82,7 @@ int from_mooncake(const std::string& text, const Options& options, const Beside&
       if (!beside.placement || !beside.snapshot) return needs("binding", "--placement and --snapshot");
       return write_converted(mooncake::read_binding(text, *beside.placement, *beside.snapshot, limits, diagnostics),
                              options, diagnostics, "binding");
-    case Kind::kOurs: return fail(kBadInput, fmt::format("'{}' is a Crossdock document already", options.input));
+    case Kind::kOurs: return fail(kBadInput, fmt::format("'{}' is already a Crossdock document", options.input));
     case Kind::kUnknown: break;
   }
   return fail(kBadInput, fmt::format("'{}' is not a Mooncake placement, snapshot or resolved binding", options.input));
@@ -119,31 +120,28 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_convert_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("convert", "Convert placements, snapshots and bindings from and to Mooncake's JSON");
+void add_convert_command(Command& app) {
+  Command command = app.subcommand("convert", "Convert placements, snapshots and bindings from and to Mooncake's JSON");
   const auto options = std::make_shared<Options>();
-  const CLI::Validator formats = CLI::IsMember({"mooncake"}).description("");
-  add_text(*command, "--from", options->from, "FORMAT",
-           "Read the file as this format (mooncake), write a Crossdock document")
-      ->check(formats);
-  add_text(*command, "--to", options->to, "FORMAT", "Read a Crossdock document, write this format (mooncake)")
-      ->check(formats);
-  command->add_option("file", options->input, "The document; '-' is standard input")->required()->type_name("FILE");
-  add_text(*command, "--placement", options->placement_path, "FILE",
-           "The Crossdock placement that a snapshot or binding belongs to");
-  add_text(*command, "--snapshot", options->snapshot_path, "FILE", "The Crossdock snapshot that a binding belongs to");
-  add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
-  command->footer(
-      R"(A conversion is exact or it is refused; a document that goes there and back through files (-o) is the same, byte for
-byte. Snapshots and bindings need the Crossdock documents that they name.
-
-Examples:
-  crossdock convert --from mooncake placement.mooncake.json -o placement.json
-  crossdock convert --from mooncake snapshot.mooncake.json --placement placement.json -o snapshot.json
-  crossdock convert --to mooncake placement.json -o placement.mooncake.json
-  crossdock convert --to mooncake binding.json --placement placement.json --snapshot snapshot.json -o binding.mooncake.json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.text("--from", options->from, "FORMAT", "Format of the file (mooncake); writes a Crossdock document")
+      .one_of({"mooncake"});
+  command.text("--to", options->to, "FORMAT", "Format to write (mooncake); reads a Crossdock document")
+      .one_of({"mooncake"});
+  command.any_text("file", options->input, "FILE", "The document; '-' is standard input").required();
+  command.text("--placement", options->placement_path, "FILE",
+               "The Crossdock placement that a snapshot or binding belongs to");
+  command.text("--snapshot", options->snapshot_path, "FILE", "The Crossdock snapshot that a binding belongs to");
+  command.text("-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
+  command.explain(
+      "Conversions are exact: what the other format cannot express is refused. A document that is converted to "
+      "Mooncake and back through files (-o) is the same byte for byte.\n"
+      "Snapshots and bindings need the Crossdock documents that they refer to.",
+      {"crossdock convert --from mooncake placement.mooncake.json -o placement.json",
+       "crossdock convert --from mooncake snapshot.mooncake.json --placement placement.json -o snapshot.json",
+       "crossdock convert --to mooncake placement.json -o placement.mooncake.json",
+       "crossdock convert --to mooncake binding.json --placement placement.json --snapshot snapshot.json -o "
+       "binding.mooncake.json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "model/wire/json_writer.h"
 
 namespace crossdock::cli {
@@ -41,17 +44,14 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_digest_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("digest", "Print the identity of documents: SHA-256 over their canonical form");
+void add_digest_command(Command& app) {
+  Command command = app.subcommand("digest", "Print the SHA-256 digest of each document's canonical form");
   const auto options = std::make_shared<Options>();
-  command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer(R"(Documents with equal content have equal digests, in whatever order and spacing they are written.
-
-Example:
-  crossdock digest prefill.json decode.json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.texts("files", options->paths, "FILE", "Documents; '-' is standard input").required();
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.explain("Documents with equal content have equal digests, independent of field order and white space.",
+                  {"crossdock digest prefill.json decode.json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/table.h"
 #include "model/kv/schema_rules.h"
 #include "model/kv/volume.h"
 #include "model/text.h"
@@ -64,7 +65,7 @@ std::string topology_text(const Topology& topology) {
                      sizes.ep, grouped(topology.participants.size()));
 }
 
-// Participants by rank, as people count them: t2 before t10.
+// Participants in rank order: t2 before t10.
 std::vector<const Participant*> by_rank(const Topology& topology) {
   std::vector<const Participant*> sorted;
   for (const Participant& participant : topology.participants) sorted.push_back(&participant);
@@ -199,7 +200,7 @@ void encode_volume(JsonWriter& out, const CacheVolume& volume) {
   out.end_object();
 }
 
-// What the document itself does not say: volumes. Empty for documents without any.
+// Volumes, which are derived from the document. Empty for kinds of documents without volumes.
 void encode_volumes(JsonWriter& out, const PlacementManifest& placement) {
   out.begin_object().key("cache");
   encode_volume(out, volume_of(placement.cache_schema));

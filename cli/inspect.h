@@ -1,4 +1,4 @@
-// What a document says, for people and for tools.
+// The contents of a document, for people and for tools.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/inspect.h"
-#include "cli/options.h"
+#include "cli/output.h"
 
 namespace crossdock::cli {
 namespace {
@@ -34,19 +35,16 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_inspect_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what a document says: who owns what, and how many bytes that is");
+void add_inspect_command(Command& app) {
+  Command command = app.subcommand("inspect", "Show the contents of documents: ownership, layout and sizes in bytes");
   const auto options = std::make_shared<Options>();
-  command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
-  command->add_flag("--json", options->json, "Print one JSON object per file, with all rows");
-  add_number(*command, "--rows", options->row_count_max, 1, UINT64_MAX, "Show at most so many rows of a table");
-  command->footer(R"(Bytes per token count rows of one token and more by their share; states are counted on their own.
-
-Examples:
-  crossdock inspect prefill.json
-  crossdock inspect prefill.json --json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.texts("files", options->paths, "FILE", "Documents; '-' is standard input").required();
+  command.flag("--json", options->json, "Print one JSON object per file, with all rows");
+  command.number("--rows", options->row_count_max, 1, UINT64_MAX, "Maximum rows of each table");
+  command.explain(
+      "Bytes per token count a row of several tokens by its share of one token; states are counted separately.",
+      {"crossdock inspect prefill.json", "crossdock inspect prefill.json --json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

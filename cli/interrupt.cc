@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 
-std::atomic<bool> interrupted = false;  // what a signal handler may touch
+std::atomic<bool> interrupted = false;  // a signal handler may use only this kind of object
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void handle(int signal_number) {

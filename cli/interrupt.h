@@ -1,11 +1,11 @@
-// Ctrl-C: the first asks what runs to abort, the second ends the program.
+// Ctrl-C: the first one asks the running operation to abort, the second ends the program.
 #pragma once
 
 #include <atomic>
 
 namespace crossdock::cli {
 
-// While it lives, SIGINT and SIGTERM set the flag instead of ending the program. One at a time.
+// During its lifetime, SIGINT and SIGTERM set the flag instead of ending the program. One instance at a time.
 class InterruptFlag {
  public:
   InterruptFlag();

@@ -8,14 +8,29 @@
 #include <thread>
 
 #include "backends/memory/synthetic.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "base/number_text.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/partition.h"
 #include "model/wire/documents.h"
 
 namespace crossdock::cli {
+namespace {
+
+// Calls work(i) for each i below count, from several threads.
+void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min(thread_count, count); ++i) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
 
 std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code) {
   LocalSide side{request.placement, {}, RegionMemory(request.memory_bytes_max)};
@@ -85,17 +100,6 @@ std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const Placem
   return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*snapshot));
 }
 
-void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next = 0;
-  const auto run = [&] {
-    for (size_t i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min(thread_count, count); ++i) threads.emplace_back(run);
-  run();
-  for (std::thread& thread : threads) thread.join();
-}
-
 uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::string& label, bool quiet) {
   Progress progress(label, side.memory.total_bytes(), progress_mode(quiet));
   std::atomic<uint64_t> written = 0;
@@ -145,20 +149,5 @@ std::optional<std::pair<PoolOrder, PoolOrder>> order_pair(const std::string& tex
   if (!first || !second) return std::nullopt;
   return std::pair(*first, *second);
 }
-
-std::string human_bytes(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1000 && unit + 1 < std::size(kUnits); ++unit) value /= 1000;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
-}
-
-std::string rate_text(uint64_t bytes, Duration time) {
-  if (time.ns() <= 0) return "-";
-  return human_bytes(static_cast<uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(time.ns()))) + "/s";
-}
-
-std::string seconds_text(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.ns()) / 1e9); }
 
 }  // namespace crossdock::cli

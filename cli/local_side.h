@@ -34,27 +34,23 @@ struct LocalSideRequest {
   uint64_t memory_bytes_max = 0;
 };
 
-// Prints what is wrong and is empty when it cannot be had; `exit_code` is then kBadInput, or kFailed where it is for
-// want of memory.
+// Prints an error and returns nothing on failure; `exit_code` is then kBadInput, or kFailed when memory is short.
 std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code);
 
-// The placement of a spec like "tp8". Prints what is wrong and is empty when there is none.
+// The placement of a spec like "tp8". Prints an error and returns null on failure.
 std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& schema, uint64_t layer_count,
                                                       const ParallelSpec& spec, const std::string& name);
 
-// A snapshot of the placement's resource: its content is as synthetic as its names.
+// A snapshot of the placement's resource with synthetic names, for synthetic content.
 std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const PlacementManifest& placement,
                                                                     const Sha256Digest& schema_digest, Range tokens,
                                                                     uint64_t seed);
 
-// Calls work(i) for each i below count, by some threads.
-void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work);
-
-// Synthetic content (backends/memory/synthetic.h), by several threads. Returns the bytes that were written.
+// Writes synthetic content (backends/memory/synthetic.h) with several threads. Returns the bytes written.
 uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::string& label, bool quiet);
 
-// What a check of every byte found. `wrong` is empty when each item of each binding is right and nothing else was
-// touched.
+// Result of a check of every byte. `wrong` is empty when each item of each binding is correct and no other byte
+// changed.
 struct ContentCheck {
   uint64_t bytes = 0;
   std::string wrong;
@@ -62,16 +58,9 @@ struct ContentCheck {
 ContentCheck check_content(const LocalSide& side, const std::vector<BindingPointer>& bindings, uint64_t seed,
                            size_t thread_count, const std::string& label, bool quiet);
 
-// "A" or "A:B"; one for both sides. Empty when it is neither, or a number is 0.
+// "A" (for both sides) or "A:B". Empty when the text is neither, or a number is 0.
 std::optional<std::pair<uint64_t, uint64_t>> number_pair(const std::string& text);
 // "nhd", "hnd", "nhd:hnd", ...
 std::optional<std::pair<PoolOrder, PoolOrder>> order_pair(const std::string& text);
-
-// "1.25 GB"
-std::string human_bytes(uint64_t bytes);
-// "12.3 GB/s"
-std::string rate_text(uint64_t bytes, Duration time);
-// "1.234 s"
-std::string seconds_text(Duration time);
 
 }  // namespace crossdock::cli

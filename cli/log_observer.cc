@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "cli/command.h"
+#include "cli/log.h"
 
 namespace crossdock::cli {
 namespace {

@@ -8,8 +8,8 @@
 
 namespace crossdock::cli {
 
-// An observer that logs under this name and passes everything on to `inner`, which may be null. Null itself when there
-// is neither anything to log nor an inner one.
+// An observer that logs under this name and forwards all calls to `inner`, which may be null. Returns null when logging
+// is off and `inner` is null.
 std::unique_ptr<ProtocolObserver> logged(std::string name, std::unique_ptr<ProtocolObserver> inner);
 
 }  // namespace crossdock::cli

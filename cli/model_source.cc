@@ -1,10 +1,10 @@
 #include "cli/model_source.h"
 
-#include <CLI/CLI.hpp>
-
 #include "base/file.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/log.h"
+#include "cli/output.h"
 #include "model/hf/config.h"
 
 namespace crossdock::cli {
@@ -18,7 +18,7 @@ std::optional<Model> refuse(std::string_view message) {
 std::optional<Model> from_schema(const ModelSource& source) {
   if (!source.kv_dtype.empty() || source.kv_scales || source.draft_layers)
     return refuse(
-        "--kv-dtype, --kv-scales and --draft-layers go with --config: a cache schema has its dtypes and layers");
+        "--kv-dtype, --kv-scales and --draft-layers need --config: a cache schema states its dtypes and layers");
   std::optional<Valid<CacheSchema>> schema = load_or_fail<CacheSchema>(source.schema_path);
   if (!schema) return std::nullopt;
   const uint64_t end = (*schema)->layers().hull().end();
@@ -26,7 +26,7 @@ std::optional<Model> from_schema(const ModelSource& source) {
 }
 
 std::optional<Model> from_config(const ModelSource& source) {
-  if (source.layer_count != 0) return refuse("--layer-count goes with --schema: a config has its own");
+  if (source.layer_count != 0) return refuse("--layer-count needs --schema: a config states its layer count");
   const JsonLimits limits;
   const Result<std::string> text = read_file(source.config_path, limits.bytes_max);
   if (!text.ok()) return refuse(text.status().message());
@@ -46,20 +46,20 @@ std::optional<Model> from_config(const ModelSource& source) {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelSource& source) {
-  add_text(command, "--config", source.config_path, "FILE", "The model: a Hugging Face config.json");
-  add_text(command, "--schema", source.schema_path, "FILE",
-           "Or a cache schema document, for a model that --config does not know");
-  add_text(command, "--kv-dtype", source.kv_dtype, "DTYPE",
-           "With --config: dtype of the cache, if not the model's own (float8_e4m3fn, ...)");
-  command.add_flag("--kv-scales", source.kv_scales, "With an fp8 --kv-dtype: one float32 scale per token and head");
-  command.add_flag("--draft-layers", source.draft_layers,
-                   "With --config: include the draft (multi-token prediction) layers");
+void add_model_options(Command& command, ModelSource& source) {
+  command.text("--config", source.config_path, "FILE", "The model: a Hugging Face config.json");
+  command.text("--schema", source.schema_path, "FILE",
+               "Or a cache schema document, for models that --config does not support");
+  command.text("--kv-dtype", source.kv_dtype, "DTYPE",
+               "With --config: dtype of the cache, for example float8_e4m3fn (default: the model's)");
+  command.flag("--kv-scales", source.kv_scales, "With an fp8 --kv-dtype: one float32 scale per token and head");
+  command.flag("--draft-layers", source.draft_layers,
+               "With --config: include the draft (multi-token prediction) layers");
 }
 
 std::optional<Model> load_model(const ModelSource& source) {
   if (source.config_path.empty() == source.schema_path.empty())
-    return refuse("the model is needed: give either --config FILE or --schema FILE");
+    return refuse("give either --config FILE or --schema FILE as the model");
   return source.schema_path.empty() ? from_config(source) : from_schema(source);
 }
 

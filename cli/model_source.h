@@ -1,4 +1,4 @@
-// Where a command gets a cache schema from: a Hugging Face config.json, or a cache schema document.
+// The model of a command: a Hugging Face config.json, or a cache schema document.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,14 @@
 #include "model/kv/cache_schema.h"
 #include "model/valid.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
+
+class Command;
 
 struct ModelSource {
   std::string config_path;
   std::string schema_path;
-  uint64_t layer_count = 0;  // with a schema: that a pipeline splits; 0: all
+  uint64_t layer_count = 0;  // with a schema: layers that the pipeline splits; 0: all
   std::string kv_dtype;
   bool kv_scales = false;
   bool draft_layers = false;
@@ -25,13 +23,13 @@ struct ModelSource {
 
 struct Model {
   Valid<CacheSchema> cache_schema;
-  uint64_t layer_count;  // that a pipeline splits; draft layers not counted
+  uint64_t layer_count;  // layers that the pipeline splits, without draft layers
 };
 
-// Adds --config, --schema and what goes with them; one of the first two is needed.
-void add_model_options(CLI::App& command, ModelSource& source);
+// Adds --config, --schema and their options; load_model() needs one of the two.
+void add_model_options(Command& command, ModelSource& source);
 
-// Prints what is wrong and is empty when there is no model; the exit code is then kBadInput.
+// Prints an error and returns nothing when there is no model; the exit code is then kBadInput.
 std::optional<Model> load_model(const ModelSource& source);
 
 }  // namespace crossdock::cli

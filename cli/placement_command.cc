@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/model_source.h"
-#include "cli/options.h"
+#include "cli/output.h"
 #include "model/kv/partition.h"
 
 namespace crossdock::cli {
@@ -31,8 +32,7 @@ std::string stem_of(const std::string& path) {
 }
 
 int run(Options& options) {
-  if (!options.axis_order.empty() && options.page_tokens == 0)
-    return fail(kBadInput, "--axis-order says how a page is laid out: it needs --page-size");
+  if (!options.axis_order.empty() && options.page_tokens == 0) return fail(kBadInput, "--axis-order needs --page-size");
   const std::optional<Model> model = load_model(options.source);
   if (!model) return kBadInput;
   PartitionRequest& request = options.request;
@@ -53,41 +53,40 @@ int run(Options& options) {
 
 }  // namespace
 
-void add_placement_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("placement", "Make a placement: who owns what when a model is split as engines split it");
+void add_placement_command(Command& app) {
+  Command command = app.subcommand("placement", "Make a placement: which rank owns which layers, heads and tokens");
   const auto options = std::make_shared<Options>();
   PartitionRequest& request = options->request;
-  add_model_options(*command, options->source);
-  add_number(*command, "--layer-count", options->source.layer_count, 1, UINT64_MAX,
-             "With --schema: how many layers the pipeline splits; the rest (draft layers) go to the last stage "
-             "(default: all)");
-  add_number(*command, "--tp", request.tp, 1, kParticipantsMax, "Tensor-parallel size");
-  add_number(*command, "--pp", request.pp, 1, kParticipantsMax, "Pipeline-parallel size");
-  add_number(*command, "--dp", request.dp, 1, kParticipantsMax, "Data-parallel size: so many complete replicas");
-  add_number(*command, "--cp", request.cp, 1, kParticipantsMax, "Context-parallel size: tokens are dealt out in turn");
-  add_number(*command, "--cp-block", request.cp_block_tokens, 1, uint64_t{1} << 32,
-             "Tokens that a context-parallel rank gets in one turn");
-  add_numbers(*command, "--pp-layers", request.layers_per_stage, "Layers of each stage, instead of the engine's rule");
-  add_numbers(*command, "--heads", request.heads_per_rank,
-              "Heads of each tensor-parallel rank, instead of equal shares");
-  add_text(
-      *command, "--engine", options->engine, "ENGINE",
-      "Whose rule gives out layers that do not divide by --pp: vllm (stages before the last) or sglang (last stages)")
-      ->check(CLI::IsMember({"vllm", "sglang"}).description(""));
-  add_number(*command, "--page-size", options->page_tokens, 1, uint64_t{1} << 32,
-             "State the runtime's page size, in tokens");
-  add_text(*command, "--axis-order", options->axis_order, "ORDER", "With --page-size: nhd (the default) or hnd")
-      ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
-  add_text(*command, "--name", options->name, "NAME", "Name of the placement (default: that of the output file)");
-  add_text(*command, "--resource", options->resource, "NAME", "What is placed");
-  add_text(*command, "--revision", options->revision, "NAME", "Revision of the resource");
-  add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
-  command->footer(R"(Examples:
-  crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 8 --pp 2 --pp-layers 41,39 -o prefill.json
-  crossdock placement --config examples/models/qwen3-235b-a22b/config.json --tp 16 --dp 2 -o decode.json
-  crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 4 --heads 3,2,2,1 -o uneven.json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  add_model_options(command, options->source);
+  command.number("--layer-count", options->source.layer_count, 1, UINT64_MAX,
+                 "With --schema: layers that the pipeline splits; the last stage also gets the rest (draft layers) "
+                 "(default: all)");
+  command.number("--tp", request.tp, 1, kParticipantsMax, "Tensor-parallel size");
+  command.number("--pp", request.pp, 1, kParticipantsMax, "Pipeline-parallel size");
+  command.number("--dp", request.dp, 1, kParticipantsMax, "Data-parallel size: number of complete replicas");
+  command.number("--cp", request.cp, 1, kParticipantsMax, "Context-parallel size: ranks take blocks of tokens in turn");
+  command.number("--cp-block", request.cp_block_tokens, 1, uint64_t{1} << 32, "Tokens of a context-parallel block");
+  command.numbers("--pp-layers", request.layers_per_stage,
+                  "Layers of each pipeline stage, instead of the engine's rule");
+  command.numbers("--heads", request.heads_per_rank, "Heads of each tensor-parallel rank, instead of equal shares");
+  command
+      .text("--engine", options->engine, "ENGINE",
+            "Rule for layers that --pp does not divide: vllm (stages before the last get them) or sglang (last stages)")
+      .one_of({"vllm", "sglang"});
+  command.number("--page-size", options->page_tokens, 1, uint64_t{1} << 32, "Page size of the runtime, in tokens");
+  command.text("--axis-order", options->axis_order, "ORDER", "With --page-size: axes of a page, nhd (default) or hnd")
+      .one_of({"nhd", "hnd"});
+  command.text("--name", options->name, "NAME", "Name of the placement (default: name of the output file)");
+  command.text("--resource", options->resource, "NAME", "Resource that is placed");
+  command.text("--revision", options->revision, "NAME", "Revision of the resource");
+  command.text("-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
+  command.explain(
+      "",
+      {"crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 8 --pp 2 --pp-layers 41,39 -o "
+       "prefill.json",
+       "crossdock placement --config examples/models/qwen3-235b-a22b/config.json --tp 16 --dp 2 -o decode.json",
+       "crossdock placement --config examples/models/llama-3.1-70b/config.json --tp 4 --heads 3,2,2,1 -o uneven.json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

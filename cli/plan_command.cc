@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -9,8 +8,12 @@
 #include <tuple>
 #include <variant>
 
-#include "cli/command.h"
-#include "cli/options.h"
+#include "base/number_text.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/log.h"
+#include "cli/output.h"
 #include "cli/plan_output.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
@@ -61,7 +64,7 @@ struct Options {
 
 constexpr uint64_t kDefaultPageTokens = 64;
 
-// One side of the plan: its document, and the look of it.
+// One side of the plan: its document and the planner's view of it.
 struct Side {
   std::string path;
   AnyDocument document;
@@ -69,7 +72,7 @@ struct Side {
   std::optional<PlanSide> side;
 };
 
-// Everything that a run of the command holds while it works.
+// All inputs of one plan.
 struct Work {
   std::optional<Side> source;
   std::optional<Side> target;
@@ -98,7 +101,7 @@ bool load_side(const std::string& path, std::string_view option, std::optional<S
   std::optional<AnyDocument> document = load_any_or_fail(path);
   if (!document) return false;
   if (std::get_if<Valid<Document>>(&*document) == nullptr)
-    return usage(fmt::format("{} {}: is a {}, which cannot stand here", option, path, schema_name(*document)));
+    return usage(fmt::format("{} {}: is a {}, which is not allowed here", option, path, schema_name(*document)));
   side.emplace(Side{path, std::move(*document), {}, {}});
   side->digest = digest(side->document);
   side->side.emplace(std::get<Valid<Document>>(side->document), side->digest);
@@ -130,24 +133,24 @@ std::optional<TransportLimits> transport_of(const Options& options) {
 }
 
 bool check_usage(const Options& options) {
-  if (options.upload && options.restore) return usage("--upload and --restore are two different plans");
+  if (options.upload && options.restore) return usage("give either --upload or --restore");
   if (options.upload) {
     if (options.source.empty() || !options.target.empty() || !options.manifest.empty())
       return usage("--upload needs --source, and takes neither --target nor --manifest");
     if (!options.layout.empty() && options.page_tokens != 0)
-      return usage("--page-size is for a layout that is made, not for the one of --layout");
+      return usage("--page-size does not go with --layout, which states its page size");
   } else if (options.restore) {
     if (options.target.empty() || !options.source.empty() || options.manifest.empty() == options.layout.empty())
-      return usage("--restore needs --target, and either --manifest or --layout in the place of --source");
+      return usage("--restore needs --target, and either --manifest or --layout instead of --source");
   } else if (options.source.empty() || options.target.empty()) {
     return usage("--source and --target are needed (or --upload, or --restore)");
   } else if (!options.manifest.empty() || !options.layout.empty()) {
-    return usage("--manifest and --layout are for --restore and --upload");
+    return usage("--manifest and --layout need --restore or --upload");
   }
-  if (!options.layout_output.empty() && !options.upload) return usage("--layout-output is for --upload");
+  if (!options.layout_output.empty() && !options.upload) return usage("--layout-output needs --upload");
   if (options.expand && options.json) return usage("--expand prints JSON lines already; leave out --json");
   const bool has_bindings = !options.source_bindings.empty() || !options.target_bindings.empty();
-  if (has_bindings && !options.steps && !options.expand) return usage("bindings are for --steps or --expand");
+  if (has_bindings && !options.steps && !options.expand) return usage("bindings need --steps or --expand");
   if (options.upload && !options.target_bindings.empty()) return usage("--upload has no target bindings");
   if (options.restore && !options.source_bindings.empty()) return usage("--restore has no source bindings");
   if (options.steps || has_bindings) {
@@ -155,11 +158,11 @@ bool check_usage(const Options& options) {
     if (!options.upload && options.target_bindings.empty()) return usage("--steps needs --target-binding");
   }
   if (!options.steps && transport_of(options))
-    return usage("--operation-ns, --bandwidth, --strided-axes, --staging, --gather-... are for --steps");
+    return usage("--operation-ns, --bandwidth, --strided-axes, --staging and --gather-... need --steps");
   if (options.object_order && (!options.upload || !options.layout.empty()))
-    return usage("--object-order is for --upload without --layout");
-  if (options.page_tokens != 0 && !options.upload) return usage("--page-size is for --upload");
-  if (!options.nics.empty() && options.selection != "balanced") return usage("--nic is for --selection balanced");
+    return usage("--object-order needs --upload without --layout");
+  if (options.page_tokens != 0 && !options.upload) return usage("--page-size needs --upload");
+  if (!options.nics.empty() && options.selection != "balanced") return usage("--nic needs --selection balanced");
   if (options.output == "-" && (options.expand || options.json || options.layout_output == "-"))
     return usage("-o - prints the plan alone: leave out --expand, --json and --layout-output -");
   return true;
@@ -169,14 +172,14 @@ bool fill_plan_options(const Options& options, Work& work) {
   PlanOptions& plan = work.plan_options;
   if (!options.tokens.empty()) {
     const std::optional<Range> tokens = token_range(options.tokens);
-    if (!tokens) return usage(fmt::format("--tokens '{}' is no interval like 0:4096", options.tokens));
+    if (!tokens) return usage(fmt::format("--tokens '{}' is not an interval like 0:4096", options.tokens));
     plan.tokens = *tokens;
   }
   for (const auto& [text, name, value] : {std::tuple(&options.source_dp, "--source-dp", &plan.source_dp),
                                           std::tuple(&options.target_dp, "--target-dp", &plan.target_dp)}) {
     if (text->empty()) continue;
     *value = decimal(*text);
-    if (!*value) return usage(fmt::format("{} '{}' is no data-parallel rank", name, *text));
+    if (!*value) return usage(fmt::format("{} '{}' is not a data-parallel rank", name, *text));
   }
   for (const std::string& participant : options.participants) plan.targets.emplace_back(participant);
   for (const std::string& participant : options.from) plan.sources.emplace_back(participant);
@@ -196,7 +199,7 @@ bool fill_plan_options(const Options& options, Work& work) {
   return true;
 }
 
-// A layout for this source, from a file or made for it.
+// The store layout for this source: from a file, or made here.
 bool load_layout(const Options& options, Work& work) {
   if (!options.layout.empty()) return load_side<StoreLayout>(options.layout, "--layout", work.target);
   const auto& placement = std::get<Valid<PlacementManifest>>(work.source->document);
@@ -234,8 +237,8 @@ bool load_snapshot(const Options& options, Work& work) {
   if (!work.snapshot) return false;
   const auto* manifest = std::get_if<Valid<StoreManifest>>(&work.source->document);
   if (manifest != nullptr && (*manifest)->snapshot != **work.snapshot)
-    return usage(fmt::format("--snapshot {} is another snapshot than the one that --manifest {} holds",
-                             options.snapshot, options.manifest));
+    return usage(
+        fmt::format("--snapshot {} differs from the snapshot of --manifest {}", options.snapshot, options.manifest));
   work.plan_options.snapshot_tokens = (*work.snapshot)->tokens;
   Diagnostics diagnostics;
   check_snapshot(**work.snapshot, *work.source->side, digest_of_part(work.source->side->cache_schema()),
@@ -261,7 +264,7 @@ bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work&
   return bytes || refused(side.path, diagnostics);
 }
 
-// The objects of a layout need to know of how many tokens: those of the bindings on the other side.
+// The objects of a layout depend on the token range, which the bindings of the other side state.
 bool bind_layout(const Side& side, Range tokens, Work& work, std::optional<BoundSide>& bytes) {
   Diagnostics diagnostics;
   work.objects = snapshot_objects(std::get<Valid<StoreLayout>>(side.document), side.digest, tokens, diagnostics);
@@ -439,74 +442,70 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_plan_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("plan", "Plan who sends what to whom, and prove that nothing is missing");
+void add_plan_command(Command& app) {
+  Command command = app.subcommand("plan", "Plan which source sends what to which target, and prove the plan complete");
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  add_text(*command, "--source", o.source, "FILE", "Placement to take from");
-  add_text(*command, "--target", o.target, "FILE", "Placement to bring to");
-  command->add_flag("--upload", o.upload, "Plan from --source into a store");
-  command->add_flag("--restore", o.restore, "Plan from a store (--manifest or --layout) to --target");
-  add_text(*command, "--manifest", o.manifest, "FILE", "With --restore: what the store has published");
-  add_text(*command, "--layout", o.layout, "FILE", "Store layout to write into or to read from");
+  command.text("--source", o.source, "FILE", "Placement of the source");
+  command.text("--target", o.target, "FILE", "Placement of the target");
+  command.flag("--upload", o.upload, "Plan from --source into a store");
+  command.flag("--restore", o.restore, "Plan from a store (--manifest or --layout) to --target");
+  command.text("--manifest", o.manifest, "FILE", "With --restore: manifest of the stored snapshot");
+  command.text("--layout", o.layout, "FILE", "Store layout to write to or read from");
   command
-      ->add_option("--object-order", o.object_order,
-                   "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld (default plhd)")
-      ->type_name("ORDER")
-      ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
-  add_number(*command, "--page-size", o.page_tokens, 1, UINT64_MAX,
-             "The same: tokens of a page (default: of the placement's paging, else 64)");
-  add_text(*command, "--layout-output", o.layout_output, "FILE", "Write the layout that was made");
-  add_text(*command, "--snapshot", o.snapshot, "FILE", "Snapshot to move: its tokens, and what lives in windows");
-  add_text(*command, "--tokens", o.tokens, "A:B", "Only tokens A to B-1");
-  add_text(*command, "--source-dp", o.source_dp, "N",
-           "Data-parallel rank to take from (default: the target's, modulo their number)");
-  add_text(*command, "--target-dp", o.target_dp, "N", "Bring only to this data-parallel rank (default: to all)");
-  command->add_option("--participant", o.participants, "Bring only to these targets")->type_name("NAME");
+      .any_text("--object-order", o.object_order, "ORDER",
+                "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld (default plhd)")
+      .one_of({"plhd", "lphd", "hpld"});
+  command.number("--page-size", o.page_tokens, 1, UINT64_MAX,
+                 "With --upload, without --layout: tokens of a page (default: the placement's paging, else 64)");
+  command.text("--layout-output", o.layout_output, "FILE", "With --upload: write the store layout that was made");
+  command.text("--snapshot", o.snapshot, "FILE", "Snapshot to move: limits the plan to its live tokens");
+  command.text("--tokens", o.tokens, "A:B", "Only tokens A to B-1");
+  command.text("--source-dp", o.source_dp, "N",
+               "Data-parallel rank of the source (default: the target's rank modulo the source's ranks)");
+  command.text("--target-dp", o.target_dp, "N", "Only this data-parallel rank of the target (default: all)");
+  command.texts("--participant", o.participants, "NAME", "Only these target participants");
+  command.texts("--from", o.from, "NAME",
+                "Only these source participants (one data-parallel rank per target; balanced combines ranks)");
   command
-      ->add_option("--from", o.from,
-                   "Take only from these sources (of one data-parallel rank for each target; balanced combines ranks)")
-      ->type_name("NAME");
-  add_text(*command, "--selection", o.selection, "HOW",
-           "Choice among replicas: deterministic (rank order) or balanced (least load on the busiest source)")
-      ->check(CLI::IsMember({"deterministic", "balanced"}).description(""));
-  command->add_option("--nic", o.nics, "For balanced: sources that share a network interface (default: each its own)")
-      ->type_name("NAME=P,P,...");
-  command
-      ->add_option("--source-binding", o.source_bindings, "Bindings of the source's participants, or a folder of them")
-      ->type_name("FILE");
-  command
-      ->add_option("--target-binding", o.target_bindings, "Bindings of the target's participants, or a folder of them")
-      ->type_name("FILE");
-  command->add_flag("--steps", o.steps, "Lower the plan with the bindings, and count steps");
-  add_number(*command, "--operation-ns", o.operation_ns, 0, UINT64_MAX, "With --steps: cost of one operation");
-  add_number(*command, "--bandwidth", o.bandwidth, 0, UINT64_MAX, "The same: bytes per second of the link");
-  add_number(*command, "--strided-axes", o.strided_axes, 0, CopyStep::kAxisCountMax,
-             "The same: axes that one operation may have");
-  add_number(*command, "--staging", o.staging_bytes, 0, UINT64_MAX,
-             "The same: staging bytes at each end, for packed transfers");
-  add_number(*command, "--gather-bandwidth", o.gather_bandwidth, 0, UINT64_MAX,
-             "The same: bytes per second of gathering");
-  add_number(*command, "--gather-piece-ns", o.gather_piece_ns, 0, UINT64_MAX,
-             "The same: cost of gathering one contiguous piece");
-  command->add_flag("--expand", o.expand, "Print one JSON line for each row, sorted, for other tools to compare");
-  command->add_flag("--json", o.json, "Print the summary as JSON");
-  add_number(*command, "--rows", o.row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
-  add_text(*command, "-o,--output", o.output, "FILE", "Write the plan document ('-': to standard output, only that)");
-  command->add_flag("--no-documents", o.no_documents, "Let the plan name its two documents by digest only");
-  command->footer(
-      R"(Every plan is proved before it is shown: by sweeping over the boundaries of what the targets own, not as it was made.
-Tables give bytes per token where no --snapshot, --tokens or --manifest says how many tokens there are.
---expand prints edges by layer; with --upload or --layout ranges of the layout's objects; with bindings byte copies.
-
-Examples:
-  crossdock plan --source prefill.json --target decode.json -o plan.json
-  crossdock plan --source prefill.json --target decode.json --selection balanced --nic n0=t0,t1 --nic n1=t2,t3
-  crossdock plan --source prefill.json --target decode.json --snapshot snap.json --steps \
-      --source-binding prefill-bindings --target-binding decode-bindings
-  crossdock plan --upload --source prefill.json --object-order lphd --layout-output layout.json
-  crossdock plan --restore --layout layout.json --target decode.json --expand)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+      .text("--selection", o.selection, "HOW",
+            "Choice among replicas: deterministic (rank order) or balanced (lowest load of the busiest source)")
+      .one_of({"deterministic", "balanced"});
+  command.texts("--nic", o.nics, "NAME=P,P,...",
+                "With --selection balanced: sources that share a network interface (default: one each)");
+  command.texts("--source-binding", o.source_bindings, "FILE",
+                "Bindings of the source's participants, or a folder of them");
+  command.texts("--target-binding", o.target_bindings, "FILE",
+                "Bindings of the target's participants, or a folder of them");
+  command.flag("--steps", o.steps, "Lower the plan to copy steps with the bindings, and count them");
+  command.number("--operation-ns", o.operation_ns, 0, UINT64_MAX, "With --steps: cost of one operation");
+  command.number("--bandwidth", o.bandwidth, 0, UINT64_MAX, "With --steps: bytes per second of the link");
+  command.number("--strided-axes", o.strided_axes, 0, CopyStep::kAxisCountMax,
+                 "With --steps: axes that one operation may have");
+  command.number("--staging", o.staging_bytes, 0, UINT64_MAX,
+                 "With --steps: staging bytes at each end, for packed transfers");
+  command.number("--gather-bandwidth", o.gather_bandwidth, 0, UINT64_MAX,
+                 "With --steps: bytes per second of gathering");
+  command.number("--gather-piece-ns", o.gather_piece_ns, 0, UINT64_MAX,
+                 "With --steps: cost of gathering one contiguous piece");
+  command.flag("--expand", o.expand, "Print the rows as sorted JSON lines, to compare with other tools");
+  command.flag("--json", o.json, "Print the summary as JSON");
+  command.number("--rows", o.row_count_max, 1, UINT64_MAX, "Maximum rows of the table");
+  command.text("-o,--output", o.output, "FILE", "Write the plan document ('-': to standard output, without a summary)");
+  command.flag("--no-documents", o.no_documents,
+               "Refer to the two documents by digest only, instead of including them");
+  command.explain(
+      "Every plan is proved before it is shown. The proof sweeps over the boundaries of what the targets own, "
+      "independent of the planner.\n"
+      "Tables show bytes per token unless --snapshot, --tokens or --manifest states the number of tokens.\n"
+      "--expand prints edges by layer; with --upload or --layout, ranges of store objects; with bindings, byte copies.",
+      {"crossdock plan --source prefill.json --target decode.json -o plan.json",
+       "crossdock plan --source prefill.json --target decode.json --selection balanced --nic n0=t0,t1 --nic n1=t2,t3",
+       "crossdock plan --source prefill.json --target decode.json --snapshot snap.json --steps --source-binding "
+       "prefill-bindings --target-binding decode-bindings",
+       "crossdock plan --upload --source prefill.json --object-order lphd --layout-output layout.json",
+       "crossdock plan --restore --layout layout.json --target decode.json --expand"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

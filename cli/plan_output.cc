@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/table.h"
 #include "model/text.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/diagnostic_tokens.h"
@@ -14,7 +15,7 @@
 namespace crossdock::cli {
 namespace {
 
-constexpr uint64_t kStretchesMax = 1000;  // of one diagnostic; past that only the first is told
+constexpr uint64_t kStretchesMax = 1000;  // of one diagnostic; above that only the first is printed
 
 std::string_view diagnostic_name(PlanDiagnostic::Kind kind) {
   switch (kind) {
@@ -26,7 +27,7 @@ std::string_view diagnostic_name(PlanDiagnostic::Kind kind) {
   return "?";
 }
 
-// Exact where the tokens end; else for each token, and states beside it.
+// Total bytes when the token range is bounded; else bytes per token, and bytes of states separately.
 bool is_bounded(const PlanReport& report) { return report.required.bytes != Range::kUnbounded; }
 
 std::string bytes_cell(const PlanReport& report, const PairVolume& volume) {

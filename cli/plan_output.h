@@ -1,4 +1,4 @@
-// How plans and their proofs read: tables for people, JSON for tools.
+// Plans and their proofs as tables for people and JSON for tools.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace crossdock::cli {
 
-// What is known of a plan when it is shown.
+// Everything that is shown of a plan.
 struct PlanReport {
   const TransferPlan& plan;
   Sha256Digest digest;
@@ -34,7 +34,7 @@ std::string plan_json(const PlanReport& report);
 std::string proof_diagnostics_json(const TransferPlan& plan, const PlanSide& source, const PlanSide& target,
                                    const PlanProof& proof);
 
-// What a plan is for: "4 of 8 targets, tokens [0,64)"; "all 8 targets" where it leaves nothing out.
+// The scope of a plan: "4 of 8 targets, only tokens [0,64)", or "all 8 targets" when it leaves nothing out.
 std::string scope_text(const TransferPlan& plan, const PlanSide& target);
 
 }  // namespace crossdock::cli

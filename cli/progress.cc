@@ -27,7 +27,7 @@ Unit unit_of(double bytes) {
   constexpr std::array kUnits = {Unit{1e15, "PB", 2}, Unit{1e12, "TB", 2}, Unit{1e9, "GB", 2}, Unit{1e6, "MB", 2},
                                  Unit{1e3, "kB", 2}};
   for (const Unit& unit : kUnits)
-    if (bytes >= unit.bytes * 0.999995) return unit;  // what would be told as 1000.00 of the unit below
+    if (bytes >= unit.bytes * 0.999995) return unit;  // else it would read as 1000.00 of the next smaller unit
   return Unit{1, "B", 0};
 }
 
@@ -36,7 +36,7 @@ double fraction_of(const ProgressState& state) {
   return static_cast<double>(state.done_bytes) / static_cast<double>(state.total_bytes);
 }
 
-// Rounded down, so that 100 % means all.
+// Rounded down, so that 100 % means complete.
 uint64_t steps_done(const ProgressState& state, uint64_t steps) {
   if (state.done_bytes >= state.total_bytes) return steps;
   return std::min(steps - 1, static_cast<uint64_t>(fraction_of(state) * static_cast<double>(steps)));

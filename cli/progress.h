@@ -1,4 +1,4 @@
-// How far long work has come, on standard error.
+// Progress of long work, on standard error.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 namespace crossdock::cli {
 
 enum class ProgressMode {
-  kQuiet,     // nothing
-  kLines,     // a line now and then, for logs
+  kQuiet,     // no output
+  kLines,     // lines, for logs
   kTerminal,  // one line that is rewritten
 };
 
-// kTerminal where standard error is one.
+// kTerminal when standard error is a terminal.
 ProgressMode progress_mode(bool quiet);
 
 struct ProgressState {
@@ -27,15 +27,14 @@ struct ProgressState {
   std::optional<double> bytes_per_s;  // empty: not known yet
 };
 
-// "copying  [=====>              ]  27 %  2.71 / 10.00 GB  3.21 GB/s  ETA 0:02", in `columns` at most: the bar shrinks
-// and goes first, then the end of the line. Without a bar when `columns` is empty. All but the label is ASCII, and the
-// label is counted as such.
+// "copying  [=====>              ]  27 %  2.71 / 10.00 GB  3.21 GB/s  ETA 0:02", at most `columns` wide: the bar
+// shrinks first, then the line is cut. No bar when `columns` is empty. The label is counted as ASCII.
 std::string progress_line(const ProgressState& state, std::optional<size_t> columns);
 
-// Of one thread. What it shows ends with it.
+// Used by one thread. The destructor clears what it shows.
 class Progress {
  public:
-  using Seconds = std::function<double()>;              // since any moment, never going back
+  using Seconds = std::function<double()>;              // since any moment, monotonic
   using Write = std::function<void(std::string_view)>;  // to standard error
   using Columns = std::function<size_t()>;              // of the terminal
 
@@ -50,15 +49,15 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Cheap enough to be called for each piece of work. On a terminal the line is rewritten ten times a second at most;
-  // otherwise there is a line for each tenth of the work, and one after five seconds without, a second apart at least.
+  // Cheap enough to call for each piece of work. On a terminal the line is rewritten at most ten times a second;
+  // otherwise a line is printed for each tenth of the work and after five seconds without one, at most once a second.
   void update(uint64_t done_bytes);
-  // Clears the line of a terminal. Nothing is shown afterwards.
+  // Clears the line on a terminal. Shows nothing afterwards.
   void finish();
 
   static double steady_seconds();
   static void write_to_stderr(std::string_view text);
-  static size_t stderr_columns();  // 80 where it is not told
+  static size_t stderr_columns();  // 80 when unknown
 
  private:
   struct Sample {

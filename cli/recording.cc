@@ -15,7 +15,7 @@ Status RecordingFolder::make() {
   std::error_code error;
   std::filesystem::create_directories(directory_, error);
   if (!error) return Status();
-  return Status(Code::kIo, fmt::format("cannot make the folder '{}': {}", directory_, error.message()));
+  return Status(Code::kIo, fmt::format("cannot create the folder '{}': {}", directory_, error.message()));
 }
 
 std::function<void(std::string_view)> RecordingFolder::sink(const std::string& name) {
@@ -66,8 +66,7 @@ std::unique_ptr<ProtocolObserver> RecordingFolder::observe(const RestoreOptions&
 Status RecordingFolder::finish() {
   for (auto& [name, file] : files_) {
     file.close();
-    if (!file)
-      return Status(Code::kIo, fmt::format("the recording of '{}' in '{}' was not written whole", name, directory_));
+    if (!file) return Status(Code::kIo, fmt::format("the recording of '{}' in '{}' is incomplete", name, directory_));
   }
   return Status();
 }

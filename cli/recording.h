@@ -1,4 +1,4 @@
-// A folder of recordings, one for each protocol that runs: NAME.jsonl.
+// A folder of recordings, one file NAME.jsonl per protocol.
 #pragma once
 
 #include <fstream>
@@ -20,19 +20,19 @@ class RecordingFolder {
   explicit RecordingFolder(std::string directory) : directory_(std::move(directory)) {}
 
   Status make();
-  // Of one protocol of a transfer, by its name: "coordinator", "source p0-t0", "target p0-t0". Null when nothing is
+  // The observer of one protocol of a transfer: "coordinator", "source p0-t0", "target p0-t0". Null when nothing is
   // recorded.
   std::unique_ptr<ProtocolObserver> observe_transfer(const std::string& name, const LocalTransferRequest& request);
   std::unique_ptr<ProtocolObserver> observe(const UploadOptions& options);
   std::unique_ptr<ProtocolObserver> observe(const RestoreOptions& options);
-  // Whether everything was written.
+  // Fails when a recording is incomplete.
   Status finish();
 
  private:
   std::function<void(std::string_view)> sink(const std::string& name);
 
   std::string directory_;
-  std::map<std::string, std::ofstream> files_;  // stay where they are in memory
+  std::map<std::string, std::ofstream> files_;  // nodes keep their address
 };
 
 }  // namespace crossdock::cli

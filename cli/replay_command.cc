@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "executor/recording/recorder.h"
 #include "executor/recording/values_json.h"
 
@@ -14,7 +17,7 @@ namespace crossdock::cli {
 namespace {
 
 constexpr uint64_t kRecordingBytesMax = uint64_t{4} << 30;
-constexpr size_t kShownBytesMax = 400;  // of a post; --json has all of it
+constexpr size_t kShownBytesMax = 400;  // of a post; --json prints all of it
 
 struct Options {
   std::vector<std::string> paths;
@@ -112,22 +115,18 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_replay_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("replay", "Run a recorded protocol again, and tell where it does something else");
+void add_replay_command(Command& app) {
+  Command command = app.subcommand("replay", "Run a recorded protocol again and report where it differs");
   const auto options = std::make_shared<Options>();
-  command->add_option("recordings", options->paths, "Recordings; '-' is standard input")->required()->type_name("FILE");
-  command->add_flag("--json", options->json, "Print one JSON object per file, with the whole of a difference");
-  command->footer(
-      R"(A recording has all that one writer, target, coordinator, upload or restore was told, and all that it did. The replay
-moves no data: it makes the same protocol, tells it the same at the same times, and compares what it does. Times count
-from the first round on.
-Exit status 0: the same. 1: different. 2: a file is no recording, or says what cannot have happened.
-
-Examples:
-  crossdock replay recordings/coordinator.jsonl
-  crossdock replay recordings/*.jsonl --json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.texts("recordings", options->paths, "FILE", "Recordings; '-' is standard input").required();
+  command.flag("--json", options->json, "Print one JSON object per file, with complete differences");
+  command.explain(
+      "A recording holds all inputs and outputs of one writer, target, coordinator, upload or restore. The replay "
+      "moves no data: it creates the same protocol, feeds it the recorded inputs at the recorded times, and compares "
+      "its outputs. Times count from the first round.\n"
+      "Exit status: 0 the same, 1 different, 2 a file is not a recording or contains impossible events.",
+      {"crossdock replay recordings/coordinator.jsonl", "crossdock replay recordings/*.jsonl --json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

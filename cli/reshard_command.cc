@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -9,13 +8,15 @@
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
 #include "base/thread_count.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/local_side.h"
 #include "cli/log_observer.h"
 #include "cli/model_source.h"
-#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
 #include "executor/kv/kv_transfer.h"
@@ -51,7 +52,7 @@ struct Sides {
   LocalSide target;
 };
 
-// Documents, bindings and memory of both sides. Says what is wrong and is empty when they cannot be had.
+// Documents, bindings and memory of both sides. Prints an error and returns nothing on failure.
 std::optional<Sides> make_sides(const Options& options, int& exit_code) {
   exit_code = kBadInput;
   const Result<ParallelSpec> from = parse_parallel_spec(options.from);
@@ -64,9 +65,8 @@ std::optional<Sides> make_sides(const Options& options, int& exit_code) {
   const auto pages = number_pair(options.page_size);
   const auto orders = order_pair(options.layout);
   if (!pages || !orders) {
-    fail(kBadInput,
-         !pages ? fmt::format("--page-size '{}' is neither N nor N:N", options.page_size)
-                : fmt::format("--layout '{}' is neither nhd nor hnd, nor two of them like nhd:hnd", options.layout));
+    fail(kBadInput, !pages ? fmt::format("--page-size '{}' is not N or N:N", options.page_size)
+                           : fmt::format("--layout '{}' is not nhd, hnd, or two of them like nhd:hnd", options.layout));
     return std::nullopt;
   }
   const std::optional<Model> model = load_model(options.model);
@@ -269,48 +269,53 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_reshard_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand(
-      "reshard", "Move a synthetic cache from one parallel layout to another in memory, and check it");
+void add_reshard_command(Command& app) {
+  Command command =
+      app.subcommand("reshard", "Move a synthetic cache between parallel layouts in memory, and verify it");
   const auto options = std::make_shared<Options>();
-  add_model_options(*command, options->model);
-  add_text(*command, "--from", options->from, "SPEC",
-           "Parallel layout of the source, like tp8 or tp4pp2 (dp, pp, tp, cp)")
-      ->required();
-  add_text(*command, "--to", options->to, "SPEC", "Parallel layout of the target")->required();
-  add_number(*command, "--tokens", options->tokens, 1, uint64_t{1} << 32, "Tokens of the cache")->required();
-  add_text(*command, "--page-size", options->page_size, "N[:N]", "Tokens of a page, of the source and of the target");
-  add_text(*command, "--layout", options->layout, "ORDER[:ORDER]", "Axes of a page: nhd or hnd");
-  add_number(*command, "--shuffle", options->shuffle, 0, UINT64_MAX,
-             "Pages lie in random slots of the pools, by this seed");
-  command->add_flag("--in-order", options->in_order, "Pages lie in order instead");
-  add_text(
-      *command, "--verify", options->verify, "HOW",
-      "full: look at every byte, and that no other was touched; checksum: compare what was sent and what came; off")
-      ->check(CLI::IsMember({"full", "checksum", "off"}).description(""));
-  add_text(*command, "--fail", options->fail, "WHAT",
-           "Let one source fail: copy (its copies fail), writer (it falls silent), bit (a bit flips on the way)")
-      ->check(CLI::IsMember({"copy", "writer", "bit"}).description(""));
-  add_number(*command, "--threads", options->threads, 1, 1024, "Threads that copy (default: one for each processor)");
-  add_number(*command, "--timeout", options->timeout_s, 1, 1'000'000, "Seconds until it is given up");
-  add_number(*command, "--drain", options->drain_s, 1, 1'000'000,
-             "Seconds that operations under way are awaited after that, before their pages are quarantined");
-  add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "Seed of the content");
-  add_text(*command, "--record", options->record_dir, "DIR", "Record each participant, for 'crossdock replay'");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
-  command->footer(
-      R"(Both sides lie in the memory of this process, as serving engines lay out their pools, and every participant runs the
-protocols that a cluster runs: pin, reserve, export, validate, plan, copy, collect, fence, check, activate, release.
-Ctrl-C aborts it: what is under way is drained, and nothing stays pinned.
-Exit status: 0 activated and right, 1 it failed and nothing was activated (or a byte is wrong), 2 bad input.
-
-Examples:
-  crossdock reshard --config examples/models/llama-3.1-70b/config.json --from tp8 --to tp4pp2 --tokens 4096
-  crossdock reshard --config examples/models/llama-3.1-8b/config.json --from tp4 --to tp2 --tokens 8192 \
-      --page-size 64:16 --layout nhd:hnd --verify checksum
-  crossdock reshard --config examples/models/llama-3.1-8b/config.json --from tp2 --to tp4 --tokens 64 --fail copy)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  add_model_options(command, options->model);
+  command
+      .text("--from", options->from, "SPEC",
+            "Parallel layout of the source, for example tp8 or tp4pp2 (dp, pp, tp, cp)")
+      .required();
+  command.text("--to", options->to, "SPEC", "Parallel layout of the target").required();
+  command.number("--tokens", options->tokens, 1, uint64_t{1} << 32, "Tokens of the cache").required();
+  command.text("--page-size", options->page_size, "N[:N]", "Tokens of a page, of the source and the target");
+  command.text("--layout", options->layout, "ORDER[:ORDER]",
+               "Axes of a page, of the source and the target: nhd or hnd");
+  command.number("--shuffle", options->shuffle, 0, UINT64_MAX,
+                 "Put pages into random slots of the pools, drawn from this seed");
+  command.flag("--in-order", options->in_order, "Put pages into the slots in order");
+  command
+      .text(
+          "--verify", options->verify, "HOW",
+          "full: check every byte, and that no other byte changed; checksum: compare sent and received checksums; off")
+      .one_of({"full", "checksum", "off"});
+  command
+      .text("--fail", options->fail, "WHAT",
+            "Inject a fault at one source: copy (its copies fail), writer (it stops answering), bit (a bit flips in "
+            "transit)")
+      .one_of({"copy", "writer", "bit"});
+  command.number("--threads", options->threads, 1, 1024, "Copy threads (default: one per processor)");
+  command.number("--timeout", options->timeout_s, 1, 1'000'000, "Seconds until the transfer is aborted");
+  command.number("--drain", options->drain_s, 1, 1'000'000,
+                 "Seconds to wait after that for operations in flight, before their pages are quarantined");
+  command.number("--seed", options->seed, 0, UINT64_MAX, "Seed of the synthetic content");
+  command.text("--record", options->record_dir, "DIR", "Record each participant, for 'crossdock replay'");
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.flag("--quiet", options->quiet, "Do not show progress");
+  command.explain(
+      "Both sides are in the memory of this process, laid out as serving engines lay out their pools. Every "
+      "participant runs the protocols of a cluster: pin, reserve, export, validate, plan, copy, collect, fence, check, "
+      "activate, release.\n"
+      "Ctrl-C aborts the transfer: operations in flight are drained, and nothing stays pinned.\n"
+      "Exit status: 0 activated and verified, 1 failed and nothing was activated (or a byte is wrong), 2 bad input.",
+      {"crossdock reshard --config examples/models/llama-3.1-70b/config.json --from tp8 --to tp4pp2 --tokens 4096",
+       "crossdock reshard --config examples/models/llama-3.1-8b/config.json --from tp4 --to tp2 --tokens 8192 "
+       "--page-size 64:16 --layout nhd:hnd --verify checksum",
+       "crossdock reshard --config examples/models/llama-3.1-8b/config.json --from tp2 --to tp4 --tokens 64 --fail "
+       "copy"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

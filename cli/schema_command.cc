@@ -1,9 +1,10 @@
-#include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/model_source.h"
-#include "cli/options.h"
+#include "cli/output.h"
 
 namespace crossdock::cli {
 namespace {
@@ -21,15 +22,14 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_schema_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("schema", "Make the cache schema of a model: what it keeps per layer and token");
+void add_schema_command(Command& app) {
+  Command command = app.subcommand("schema", "Make the cache schema of a model: what it keeps per layer and token");
   const auto options = std::make_shared<Options>();
-  add_model_options(*command, options->source);
-  add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
-  command->footer(R"(Example:
-  crossdock schema --config examples/models/deepseek-v3/config.json --draft-layers -o schema.json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  add_model_options(command, options->source);
+  command.text("-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
+  command.explain("",
+                  {"crossdock schema --config examples/models/deepseek-v3/config.json --draft-layers -o schema.json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

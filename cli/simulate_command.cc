@@ -1,17 +1,21 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 
 #include "base/thread_count.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
 #include "cli/interrupt.h"
-#include "cli/options.h"
+#include "cli/log.h"
+#include "cli/output.h"
 #include "cli/simulation.h"
+#include "cli/table.h"
 #include "model/wire/json_writer.h"
 #include "sim/run/islands.h"
 #include "sim/run/isolated.h"
@@ -65,7 +69,7 @@ std::string report_text(const RunReport& report, const std::string& path, uint64
   return text + (report.as_expected ? "as expected\n" : "NOT AS EXPECTED\n");
 }
 
-// The events from one protocol event to another.
+// Parses "op:A-B".
 std::optional<std::pair<uint64_t, uint64_t>> event_range(const std::string& text) {
   if (!text.starts_with("op:")) return std::nullopt;
   const size_t dash = text.find('-', 3);
@@ -100,7 +104,7 @@ int run_one(const Options& options, const std::string& path) {
   if (options.trace.starts_with("op:")) {
     range = event_range(options.trace);
     if (!range)
-      return fail(kBadInput, fmt::format("--trace '{}' is neither a file nor like op:380-412", options.trace));
+      return fail(kBadInput, fmt::format("--trace '{}' is not a file or a range like op:380-412", options.trace));
   }
   const bool keeps_trace = !options.trace.empty() || !options.report.empty();
   const Result<RunReport> run = run_scenario(*scenario, ScenarioOptions{options.seed, keeps_trace});
@@ -122,7 +126,7 @@ int run_one(const Options& options, const std::string& path) {
   return report.as_expected ? kDone : kFailed;
 }
 
-// Parts that do not feel each other, each in a process of its own.
+// Parts that share no link are independent; each runs in its own process.
 int run_islands(const Options& options, const std::string& path) {
   const std::optional<Scenario> scenario = load_scenario(path);
   if (!scenario) return kBadInput;
@@ -163,7 +167,7 @@ int run_islands(const Options& options, const std::string& path) {
   return is_right ? kDone : kFailed;
 }
 
-// Each twice: equal seeds give equal runs (I7).
+// Runs each scenario twice: equal seeds give equal runs (I7).
 int run_all(const Options& options, const std::vector<std::string>& files) {
   std::vector<Scenario> scenarios;
   bool all_read = true;
@@ -222,7 +226,7 @@ int run_all(const Options& options, const std::vector<std::string>& files) {
 int run(const Options& options) {
   std::vector<std::string> paths = options.paths;
   if (!options.scenario.empty()) paths.push_back(options.scenario);
-  if (paths.empty()) return fail(kBadInput, "name a scenario, or a folder of scenarios");
+  if (paths.empty()) return fail(kBadInput, "no scenario: give a file or a folder of scenarios");
   std::vector<std::string> files;
   if (!list_documents(paths, files)) return kBadInput;
   const bool is_folder = std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
@@ -230,39 +234,35 @@ int run(const Options& options) {
     return std::filesystem::is_directory(path, error);
   });
   if (options.islands && (files.size() != 1 || !options.trace.empty() || !options.report.empty()))
-    return fail(kBadInput, "--islands is of one scenario, without --trace and --report");
+    return fail(kBadInput, "--islands takes one scenario, without --trace and --report");
   if (options.islands) return run_islands(options, files.front());
   if (files.size() == 1 && !is_folder) return run_one(options, files.front());
   if (!options.trace.empty() || !options.report.empty())
-    return fail(kBadInput, "--trace and --report are of one scenario");
+    return fail(kBadInput, "--trace and --report take one scenario");
   return run_all(options, files);
 }
 
 }  // namespace
 
-void add_simulate_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("simulate", "Play scenarios on a simulated cluster, and check every invariant");
+void add_simulate_command(Command& app) {
+  Command command = app.subcommand("simulate", "Run scenarios on a simulated cluster and check every invariant");
   const auto options = std::make_shared<Options>();
-  command->add_option("SCENARIO", options->paths, "Files, or folders of them");
-  add_text(*command, "--scenario", options->scenario, "FILE", "The same: one file");
-  add_number(*command, "--seed", options->seed, 0, UINT64_MAX, "What is drawn follows from it");
-  add_text(*command, "--trace", options->trace, "FILE|op:A-B",
-           "Write a Chrome/Perfetto trace, or print what happened between two protocol events");
-  add_text(*command, "--report", options->report, "FILE", "Write a page with timeline, links, invariants and traffic");
-  command->add_flag("--islands", options->islands,
-                    "Simulate works that share no link apart, in several processes: the times are the same");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer(
-      R"(The protocols are those that run on real memory and stores; links, disks, crashes and lost messages are simulated. The
-same scenario and seed give the same run.
-Exit status: 0 everything is as the scenarios expect, 1 something is not, 2 bad input.
-
-Examples:
-  crossdock simulate scenarios/peer_crash_mid_transfer.json --report crash.html
-  crossdock simulate scenarios/
-  crossdock simulate --scenario scenarios/peer_crash_mid_transfer.json --seed 7 --trace op:380-412)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.texts("SCENARIO", options->paths, "TEXT", "Scenario files, or folders of them");
+  command.text("--scenario", options->scenario, "FILE", "One scenario file, as an option");
+  command.number("--seed", options->seed, 0, UINT64_MAX, "Seed of every random draw");
+  command.text("--trace", options->trace, "FILE|op:A-B",
+               "Write a Chrome/Perfetto trace, or print the events from protocol event A to B");
+  command.text("--report", options->report, "FILE", "Write an HTML page with timeline, links, invariants and traffic");
+  command.flag("--islands", options->islands,
+               "Simulate works that share no link in separate processes; times do not change");
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.explain(
+      "The protocols are the production code. Memory, stores, links, disks, crashes and lost messages are simulated. "
+      "The same scenario and seed give the same run.\n"
+      "Exit status: 0 every scenario ends as it expects, 1 one does not, 2 bad input.",
+      {"crossdock simulate scenarios/peer_crash_mid_transfer.json --report crash.html", "crossdock simulate scenarios/",
+       "crossdock simulate --scenario scenarios/peer_crash_mid_transfer.json --seed 7 --trace op:380-412"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

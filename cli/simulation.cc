@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/output.h"
 #include "sim/scenario/scenario_files.h"
 
 namespace crossdock::cli {
 namespace {
 
 constexpr uint64_t kScenarioBytesMax = uint64_t{64} << 20;
-constexpr uint64_t kEventsBefore = 20;  // that a replay line shows
+constexpr uint64_t kEventsBefore = 20;  // the violation, in a replay line
 constexpr uint64_t kEventsAfter = 12;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What `simulate` and `check` share: how scenarios are found and read, and how a run is shown.
+// Shared by `simulate` and `check`: reading scenarios, and showing runs.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,14 @@
 
 namespace crossdock::cli {
 
-// Reads a scenario; clusters that it names are files of the folder "clusters" beside it or
-// beside its folder. Prints what is wrong and is
-// empty when there is none; the exit code is then kBadInput.
+// Reads a scenario. The clusters that it names are files of the folder "clusters", in the scenario's folder or beside
+// it. Prints an error and returns nothing on failure; the exit code is then kBadInput.
 std::optional<Scenario> load_scenario(const std::string& path);
 
 // "1.204 ms"
 std::string milliseconds(uint64_t ns);
 
-// The command that shows what led to the violation, or the whole run again.
+// The command that reproduces the run and prints the events around the violation, or the whole report without one.
 std::string replay_line(const std::string& path, uint64_t seed, const Violation* violation);
 
 }  // namespace crossdock::cli

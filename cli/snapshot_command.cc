@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 
-#include "cli/command.h"
-#include "cli/options.h"
+#include "base/number_text.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "model/kv/binding_rules.h"
 #include "model/text.h"
 
@@ -28,23 +30,22 @@ struct Options {
 };
 
 // "N" or "A:B", not empty.
-Range token_range(const std::string& text) {
+Result<Range> token_range(const std::string& text) {
   const size_t colon = text.find(':');
   const bool is_count = colon == std::string::npos;
   const std::optional<uint64_t> begin = is_count ? 0 : decimal(std::string_view(text).substr(0, colon));
   const std::optional<uint64_t> end = decimal(std::string_view(text).substr(is_count ? 0 : colon + 1));
   if (!begin || !end || *begin >= *end)
-    throw CLI::ValidationError(
-        "--tokens",
-        fmt::format("'{}' is neither a number of tokens nor A:B with the first and the end after it", text));
+    return Status(Code::kInvalidArgument,
+                  fmt::format("'{}' is not a number of tokens, nor A:B with A less than B", text));
   return Range(*begin, *end);
 }
 
-// "ID@REVISION"; an id may have an @ of its own.
-Adapter adapter_of(const std::string& text) {
+// "ID@REVISION"; the id may contain an @ itself.
+Result<Adapter> adapter_of(const std::string& text) {
   const size_t at = text.rfind('@');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    throw CLI::ValidationError("--adapter", fmt::format("'{}' is not ID@REVISION", text));
+    return Status(Code::kInvalidArgument, fmt::format("'{}' is not ID@REVISION", text));
   return Adapter{text.substr(0, at), text.substr(at + 1)};
 }
 
@@ -52,9 +53,8 @@ int run(const Options& options) {
   const std::optional<Valid<PlacementManifest>> placement = load_or_fail<PlacementManifest>(options.placement);
   if (!placement) return kBadInput;
   if (!(*placement)->tokens.contains(options.tokens))
-    return fail(kBadInput,
-                fmt::format("tokens {} lie outside the tokens {} of placement '{}'", range_text(options.tokens),
-                            range_text((*placement)->tokens), (*placement)->name));
+    return fail(kBadInput, fmt::format("tokens {} exceed the tokens {} of placement '{}'", range_text(options.tokens),
+                                       range_text((*placement)->tokens), (*placement)->name));
   SnapshotDescriptor descriptor;
   descriptor.tenant = options.tenant;
   descriptor.resource = (*placement)->resource;
@@ -76,40 +76,41 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_snapshot_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("snapshot", "Make a snapshot descriptor: what the bytes of a request's cache mean");
+void add_snapshot_command(Command& app) {
+  Command command =
+      app.subcommand("snapshot", "Make a snapshot descriptor: model, tenant and tokens of a request's cache");
   const auto options = std::make_shared<Options>();
-  add_text(*command, "--placement", options->placement, "FILE", "Whose resource and cache schema the snapshot is of")
-      ->required();
   command
-      ->add_option_function<std::string>(
-          "--tokens", [options](const std::string& text) { options->tokens = token_range(text); },
-          "The tokens it holds: N for the first N, or A:B for A to B-1")
-      ->type_name("N|A:B")
-      ->required();
-  add_text(*command, "--tenant", options->tenant, "NAME", "Namespace: equal tokens of two tenants are two snapshots");
-  add_text(*command, "--model-id", options->model_id, "NAME", "The model");
-  add_text(*command, "--model-revision", options->model_revision, "NAME", "Its revision");
-  command
-      ->add_option_function<std::string>(
-          "--adapter", [options](const std::string& text) { options->adapter = adapter_of(text); },
-          "A fine-tuned variant, for example a LoRA (default: the base model)")
-      ->type_name("ID@REVISION");
-  command->add_option("--salt", options->salt, "Separates caches on purpose (default: empty)")->type_name("TEXT");
-  add_text(*command, "--semantic-fingerprint", options->semantic_fingerprint, "NAME",
-           "Whatever else changes the values: position encoding, kernels, quantisation");
-  add_text(*command, "--token-fingerprint", options->token_fingerprint, "NAME",
-           "Identity of all tokens up to the snapshot's end");
-  add_text(*command, "-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
-  command->footer(
-      R"(Two snapshots count as the same content when all of these are equal. What is 'unstated' tells no content from any
-other: that is enough to try plans and bindings out, not to find stored caches again.
-
-Examples:
-  crossdock snapshot --placement prefill.json --tokens 32768 -o snapshot.json
-  crossdock snapshot --placement prefill.json --tokens 4096:8192 --model-id meta-llama/Llama-3.1-70B --adapter support@v2)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+      .text("--placement", options->placement, "FILE", "Placement with the resource and cache schema of the snapshot")
+      .required();
+  const auto set_tokens = [options](const std::string& text) -> Status {
+    TRY(options->tokens, token_range(text));
+    return Status();
+  };
+  command.parsed("--tokens", set_tokens, "N|A:B", "Tokens of the snapshot: N for the first N, or A:B for A to B-1")
+      .required();
+  command.text("--tenant", options->tenant, "NAME", "Namespace: two tenants never share a snapshot");
+  command.text("--model-id", options->model_id, "NAME", "Identity of the model");
+  command.text("--model-revision", options->model_revision, "NAME", "Revision of the model");
+  const auto set_adapter = [options](const std::string& text) -> Status {
+    TRY(options->adapter, adapter_of(text));
+    return Status();
+  };
+  command.parsed("--adapter", set_adapter, "ID@REVISION",
+                 "Fine-tuned variant, for example a LoRA (default: the base model)");
+  command.any_text("--salt", options->salt, "TEXT", "Separates caches that are equal otherwise (default: empty)");
+  command.text("--semantic-fingerprint", options->semantic_fingerprint, "NAME",
+               "Everything else that changes the values: position encoding, kernels, quantisation");
+  command.text("--token-fingerprint", options->token_fingerprint, "NAME",
+               "Identity of all tokens up to the end of the snapshot");
+  command.text("-o,--output", options->output, "FILE", "Write the document here instead of to standard output");
+  command.explain(
+      "Two snapshots have the same content when all of these fields are equal. A field that is 'unstated' "
+      "distinguishes nothing: that is enough to try out plans and bindings, but not to find stored caches again.",
+      {"crossdock snapshot --placement prefill.json --tokens 32768 -o snapshot.json",
+       "crossdock snapshot --placement prefill.json --tokens 4096:8192 --model-id meta-llama/Llama-3.1-70B --adapter "
+       "support@v2"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -1,15 +1,17 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/store_files.h"
+#include "cli/table.h"
 #include "model/text.h"
 #include "model/wire/documents.h"
 
@@ -163,7 +165,7 @@ int remove(const Options& options) {
     removed = id.ok() ? store->remove(id.value()) : id.status();
   }
   if (!removed.ok()) return fail_store(removed);
-  tell("removed; it is not found any more");
+  tell("removed");
   return kDone;
 }
 
@@ -235,59 +237,63 @@ int pin(const Options& options, bool is_pin) {
   return kDone;
 }
 
-template <class Run>
-CLI::App* add(CLI::App& store, Outcome& outcome, const std::shared_ptr<Options>& options, const char* name,
-              const char* help, Run run) {
-  CLI::App* command = store.add_subcommand(name, help);
-  add_store_options(*command, options->store);
-  command->callback([options, run, &outcome] { outcome.exit_code = run(*options); });
+Command add(Command& store, const std::shared_ptr<Options>& options, const char* name, const char* help,
+            const std::function<int(const Options&)>& run) {
+  Command command = store.subcommand(name, help);
+  add_store_options(command, options->store);
+  command.action([options, run] { return run(*options); });
   return command;
+}
+
+void add_pin_command(Command& store, const std::shared_ptr<Options>& options, bool is_pin) {
+  Command command = add(store, options, is_pin ? "pin" : "unpin",
+                        is_pin ? "Protect a publication from removal and expiry" : "Remove a pin",
+                        [is_pin](const Options& each) { return pin(each, is_pin); });
+  command.number("--publication", options->publication, 1, UINT64_MAX, "Number of the publication ('store ls')")
+      .required();
+  command.text("--holder", options->holder, "NAME", "Holder of the pin").required();
+  command.explain("", {fmt::format("crossdock store {} cache --publication 1 --holder me", is_pin ? "pin" : "unpin")});
 }
 
 }  // namespace
 
-void add_store_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* store = app.add_subcommand("store", "Keep snapshots and pages on disk, and restore them");
-  store->require_subcommand(1);
+void add_store_command(Command& app) {
+  Command store = app.subcommand("store", "Store snapshots and pages on disk, and restore them");
+  store.requires_subcommand();
   const auto options = std::make_shared<Options>();
-  const auto with_json = [&](CLI::App* command) {
-    command->add_flag("--json", options->json, "Print the result as JSON");
+  const auto with_json = [&](Command command) {
+    command.flag("--json", options->json, "Print the result as JSON");
     return command;
   };
-  add(*store, outcome, options, "init", "Make a store in a folder that is empty or not there", init);
-  add_store_put_command(*store, outcome);
-  add_store_get_command(*store, outcome);
-  add_store_pages_command(*store, outcome);
-  CLI::App* ls = with_json(add(*store, outcome, options, "ls", "What is stored, for how long, and who holds it", list));
-  add_number(*ls, "--rows", options->row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
-  CLI::App* shown = with_json(
-      add(*store, outcome, options, "show", "One snapshot: what it is and its objects; as JSON its manifest", show));
-  add_text(*shown, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins")->required();
-  add_number(*shown, "--rows", options->row_count_max, 1, UINT64_MAX, "At most so many rows in the table");
-  with_json(add(*store, outcome, options, "verify", "Read everything again and check every checksum", verify));
-  CLI::App* removed = add(*store, outcome, options, "rm",
-                          "Remove a snapshot; whoever holds a lease can finish, a pinned one is refused", remove);
-  add_text(*removed, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins");
-  add_number(*removed, "--publication", options->publication, 1, UINT64_MAX,
-             "Or the number of a publication, as of pages");
-  with_json(add(*store, outcome, options, "gc",
-                "End what is over: leases, silent uploads, what has expired, what nobody names", gc));
-  with_json(add(*store, outcome, options, "stats", "How much there is of everything", stats));
-  for (const bool is_pin : {true, false}) {
-    CLI::App* command = add(*store, outcome, options, is_pin ? "pin" : "unpin",
-                            is_pin ? "Keep a publication from being removed or expiring" : "Take a pin away",
-                            [is_pin](const Options& each) { return pin(each, is_pin); });
-    add_number(*command, "--publication", options->publication, 1, UINT64_MAX, "Its number ('store ls')")->required();
-    add_text(*command, "--holder", options->holder, "NAME", "Who holds it")->required();
-  }
-  store->footer(
-      R"(A store is a folder that one process uses at a time. A snapshot is found whole or not at all: whatever an interrupted
-upload leaves is collected when the store is opened.
-
-Examples, and each command has its own:
-  crossdock store init cache
-  crossdock store ls cache
-  crossdock store verify cache)");
+  add(store, options, "init", "Create a store in a folder that is empty or missing", init)
+      .explain("", {"crossdock store init cache"});
+  add_store_put_command(store);
+  add_store_get_command(store);
+  add_store_pages_command(store);
+  Command ls = with_json(add(store, options, "ls", "List publications: content, size, expiry and holders", list));
+  ls.number("--rows", options->row_count_max, 1, UINT64_MAX, "Maximum rows of the table");
+  ls.explain("", {"crossdock store ls cache", "crossdock store ls cache --json"});
+  Command shown =
+      with_json(add(store, options, "show", "Show a snapshot and its objects (--json: its manifest)", show));
+  shown.text("SNAPSHOT", options->snapshot, "SNAPSHOT", kSnapshotHelp).required();
+  shown.number("--rows", options->row_count_max, 1, UINT64_MAX, "Maximum rows of the table");
+  shown.explain("", {"crossdock store show cache 3f2a"});
+  with_json(add(store, options, "verify", "Read all data and check every checksum", verify))
+      .explain("Exit status: 0 no damage, 1 a chunk is damaged, 2 bad input.", {"crossdock store verify cache"});
+  Command removed = add(store, options, "rm", "Remove a snapshot or a publication", remove);
+  removed.text("SNAPSHOT", options->snapshot, "SNAPSHOT", kSnapshotHelp);
+  removed.number("--publication", options->publication, 1, UINT64_MAX, "Or the number of a publication, for pages");
+  removed.explain("Readers that hold a lease can finish. A pinned publication is not removed.",
+                  {"crossdock store rm cache 3f2a", "crossdock store rm cache --publication 7"});
+  with_json(add(store, options, "gc", "Remove expired and abandoned data, and end expired leases", gc))
+      .explain("", {"crossdock store gc cache"});
+  with_json(add(store, options, "stats", "Show store statistics", stats)).explain("", {"crossdock store stats cache"});
+  add_pin_command(store, options, true);
+  add_pin_command(store, options, false);
+  store.explain(
+      "A store is a folder that one process uses at a time. Snapshots become visible completely or not at all: data of "
+      "an interrupted upload is removed when the store is opened.",
+      {"crossdock store init cache", "crossdock store ls cache", "crossdock store verify cache"});
 }
 
 }  // namespace crossdock::cli

@@ -3,15 +3,16 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
 #include "backends/rocksdb/rocksdb_tables.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "executor/transfer_job.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/documents.h"
@@ -37,8 +38,8 @@ std::unique_ptr<StoreCore> open_store(const StoreSettings& settings, bool create
   return nullptr;
 }
 
-void add_store_options(CLI::App& command, StoreSettings& settings) {
-  add_text(command, "DIR", settings.directory, "DIR", "The store's folder")->required();
+void add_store_options(Command& command, StoreSettings& settings) {
+  command.text("DIR", settings.directory, "DIR", "Folder of the store").required();
 }
 
 int fail_store(const Status& status) {
@@ -46,22 +47,21 @@ int fail_store(const Status& status) {
   return fail(is_input ? kBadInput : kFailed, status.message());
 }
 
-void add_side_options(CLI::App& command, SideOptions& options, const std::string& spec_name,
+void add_side_options(Command& command, SideOptions& options, const std::string& spec_name,
                       const std::string& data_name, const std::string& data_help) {
-  add_text(command, "--placement", options.placement, "FILE", "Who owns what");
-  add_text(command, spec_name, options.spec, "SPEC", "Or a parallel layout like tp8 or tp4pp2");
-  command.add_option("--binding", options.bindings, "Bindings of the participants, or a folder of them")
-      ->type_name("FILE");
-  add_text(command, data_name, options.data, "DIR", data_help);
-  command.add_option("--participant", options.participants, "Only these participants")->type_name("NAME");
-  add_number(command, "--page-size", options.page_tokens, 1, uint64_t{1} << 32,
-             "Without --binding: tokens of a page in memory");
-  add_text(command, "--layout", options.axis_order, "ORDER", "The same: axes of a page, nhd or hnd")
-      ->check(CLI::IsMember({"nhd", "hnd"}).description(""));
-  add_number(command, "--shuffle", options.shuffle, 0, UINT64_MAX,
-             "The same: pages lie in random slots of the pool, by this seed");
-  command.add_flag("--in-order", options.in_order, "The same: pages lie in order instead");
-  add_number(command, "--seed", options.seed, 0, UINT64_MAX, "Seed of synthetic content");
+  command.text("--placement", options.placement, "FILE", "Placement of the participants");
+  command.text(spec_name, options.spec, "SPEC", "Or a parallel layout, for example tp8 or tp4pp2");
+  command.texts("--binding", options.bindings, "FILE", "Bindings of the participants, or a folder of them");
+  command.text(data_name, options.data, "DIR", data_help);
+  command.texts("--participant", options.participants, "NAME", "Only these participants");
+  command.number("--page-size", options.page_tokens, 1, uint64_t{1} << 32,
+                 "Without --binding: tokens of a page in memory");
+  command.text("--layout", options.axis_order, "ORDER", "Without --binding: axes of a page, nhd or hnd")
+      .one_of({"nhd", "hnd"});
+  command.number("--shuffle", options.shuffle, 0, UINT64_MAX,
+                 "Without --binding: put pages into random slots of the pool, drawn from this seed");
+  command.flag("--in-order", options.in_order, "Without --binding: put pages into the slots in order");
+  command.number("--seed", options.seed, 0, UINT64_MAX, "Seed of synthetic content");
 }
 
 std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions& options, const std::string& name,
@@ -83,7 +83,7 @@ std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions
   if (schema != nullptr) {
     Diagnostics diagnostics;
     const std::optional<Valid<CacheSchema>> valid = Valid<CacheSchema>::make(*schema, diagnostics);
-    CHECK(valid.has_value());  // it stands in a valid document
+    CHECK(valid.has_value());  // it is part of a valid document
     return place(*valid, schema->layers().hull().end(), spec.value(), name);
   }
   const std::optional<Model> model = load_model(options.model);
@@ -164,7 +164,7 @@ Status read_regions(const std::string& directory, const LocalSide& side) {
 Status write_regions(const std::string& directory, const LocalSide& side) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) return Status(Code::kIo, fmt::format("cannot make the folder '{}': {}", directory, error.message()));
+  if (error) return Status(Code::kIo, fmt::format("cannot create the folder '{}': {}", directory, error.message()));
   for (const auto& [key, mapping] : side.memory.regions()) {
     const std::string path = region_file(directory, key);
     const std::span<const std::byte> bytes = side.memory.find(key);

@@ -1,4 +1,4 @@
-// What the store commands share: opening a store, and one side of an upload or a restore, from files or synthetic.
+// Shared by the store commands: opening a store, and the participants of an upload or a restore.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,9 @@
 #include "cli/model_source.h"
 #include "model/wire/json_writer.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
 
-struct Outcome;
+class Command;
 
 struct StoreSettings {
   std::string directory;
@@ -25,16 +21,16 @@ struct StoreSettings {
   uint64_t staging_bytes = 0;  // 0: the default
 };
 
-// Prints what is wrong and is null when the store cannot be opened or made.
+// Prints an error and returns null when the store cannot be opened or created.
 std::unique_ptr<StoreCore> open_store(const StoreSettings& settings, bool create = false);
 
-// Adds DIR, which is needed.
-void add_store_options(CLI::App& command, StoreSettings& settings);
+// Adds DIR, which is required.
+void add_store_options(Command& command, StoreSettings& settings);
 
-// "kIo" and the like are failures; what the input is at fault for is bad input.
+// Prints the error; kInvalidArgument and kNotFound are bad input, every other code is a failure.
 int fail_store(const Status& status);
 
-// Where the bytes of one side lie.
+// The participants of one side: who they are, and where their bytes come from.
 struct SideOptions {
   std::string placement;              // a file, or
   ModelSource model;                  // a model and
@@ -52,11 +48,11 @@ struct SideOptions {
 };
 
 // --placement or --config with `spec_name`, --binding with `data_name`, --page-size, --layout, ...
-void add_side_options(CLI::App& command, SideOptions& options, const std::string& spec_name,
+void add_side_options(Command& command, SideOptions& options, const std::string& spec_name,
                       const std::string& data_name, const std::string& data_help);
 
-// The placement; `schema` is that of a snapshot that is stored already, which takes the place of --config. Prints what
-// is wrong and is null when there is none.
+// Loads or makes the placement. `schema` is the cache schema of a stored snapshot and replaces --config. Prints an
+// error and returns null on failure.
 std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions& options, const std::string& name,
                                                                const CacheSchema* schema);
 // Bindings from files, or synthetic ones; and memory for them. As make_local_side().
@@ -64,20 +60,24 @@ std::optional<LocalSide> load_side(const SideOptions& options,
                                    const std::shared_ptr<const Valid<PlacementManifest>>& placement,
                                    const std::shared_ptr<const Valid<SnapshotDescriptor>>& snapshot, int& exit_code);
 
-// The file of a region in a folder: INSTANCE~REGION.bin, where bytes that a file's name should not have stand as %XX.
+// The file of a region in a folder: INSTANCE~REGION.bin, with special bytes written as %XX.
 std::string region_file(const std::string& directory, const RegionKey& key);
-// Reads each region from its file, which has exactly its bytes; writes them. What goes wrong is named.
+// Read each region from its file, which must have exactly the size of the region; write each region to its file.
 Status read_regions(const std::string& directory, const LocalSide& side);
 Status write_regions(const std::string& directory, const LocalSide& side);
 
 // "2026-11-29 23:10:02Z"
 std::string time_text(TimePoint since_1970);
 
-// The snapshot whose identity begins with these hexadecimal digits. kNotFound, kInvalidArgument when several do.
+// For the help of SNAPSHOT.
+inline constexpr const char* kSnapshotHelp = "Identity of the snapshot, or its first hexadecimal digits";
+
+// The snapshot whose identity begins with these hexadecimal digits. kNotFound when none does, kInvalidArgument when
+// several do.
 Result<SnapshotId> find_snapshot(const StoreCore& store, const std::string& prefix);
 
-void add_store_put_command(CLI::App& store, Outcome& outcome);
-void add_store_get_command(CLI::App& store, Outcome& outcome);
-void add_store_pages_command(CLI::App& store, Outcome& outcome);
+void add_store_put_command(Command& store);
+void add_store_get_command(Command& store);
+void add_store_pages_command(Command& store);
 
 }  // namespace crossdock::cli

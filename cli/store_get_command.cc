@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/store_files.h"
 #include "cli/store_restore.h"
 
@@ -30,7 +29,7 @@ int run(const Options& options) {
   const StoreManifest& stored = **manifest.value().as<StoreManifest>();
   Diagnostics diagnostics;
   std::optional<Valid<SnapshotDescriptor>> descriptor = Valid<SnapshotDescriptor>::make(stored.snapshot, diagnostics);
-  CHECK(descriptor.has_value());  // it stands in a valid manifest
+  CHECK(descriptor.has_value());  // it is part of a valid manifest
   const auto snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*descriptor));
   const auto placement = load_placement(options.side, "target", &stored.cache_schema);
   if (placement == nullptr) return kBadInput;
@@ -44,24 +43,22 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_store_get_command(CLI::App& store, Outcome& outcome) {
-  CLI::App* command = store.add_subcommand("get", "Restore a snapshot into another parallel layout");
+void add_store_get_command(Command& store) {
+  Command command = store.subcommand("get", "Restore a snapshot into another parallel layout");
   const auto options = std::make_shared<Options>();
-  add_store_options(*command, options->store);
-  add_text(*command, "SNAPSHOT", options->snapshot, "SNAPSHOT", "Its identity, or how that begins")->required();
-  add_side_options(*command, options->side, "--to", "--data-output",
+  add_store_options(command, options->store);
+  command.text("SNAPSHOT", options->snapshot, "SNAPSHOT", kSnapshotHelp).required();
+  add_side_options(command, options->side, "--to", "--data-output",
                    "With --binding: write the bytes of each region here, INSTANCE~REGION.bin");
-  add_number(*command, "--staging", options->store.staging_bytes, 1 << 20, UINT64_MAX,
-             "Bytes of staging memory at most (default 64 MiB)");
-  add_restore_options(*command, options->restore);
-  command->footer(
-      R"(Each stored chunk is read at most once, and verified before any of its bytes goes anywhere. A damaged one is named, and
-nothing is activated.
-
-Examples:
-  crossdock store get cache 3f2a --to tp2 --verify full
-  crossdock store get cache 3f2a --placement decode.json --binding decode-bindings --data-output regions)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.number("--staging", options->store.staging_bytes, 1 << 20, UINT64_MAX,
+                 "Maximum bytes of staging memory (default 64 MiB)");
+  add_restore_options(command, options->restore);
+  command.explain(
+      "Each stored chunk is read at most once and verified before its bytes are copied. When a chunk is damaged, the "
+      "error names it and nothing is activated.",
+      {"crossdock store get cache 3f2a --to tp2 --verify full",
+       "crossdock store get cache 3f2a --placement decode.json --binding decode-bindings --data-output regions"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -8,10 +7,12 @@
 
 #include "backends/store/layout_registry.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/rng.h"
 #include "base/utf8.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "cli/store_files.h"
 #include "cli/store_restore.h"
 #include "cli/store_upload.h"
@@ -36,7 +37,7 @@ struct Options {
 
 constexpr uint64_t kTokensFileBytesMax = uint64_t{1} << 30;
 
-// Token ids between white space or commas, or the first ones of a synthetic sequence.
+// Token ids of the file, or synthetic ones.
 std::optional<std::vector<uint32_t>> load_tokens(const Options& options) {
   if (options.tokens_file.empty() == (options.token_count == 0)) {
     fail(kBadInput, "give either --tokens-file FILE with token ids, or --tokens N");
@@ -63,7 +64,7 @@ std::optional<std::vector<uint32_t>> load_tokens(const Options& options) {
     uint32_t token = 0;
     const auto [next, error] = std::from_chars(at, end, token);
     if (error != std::errc()) {
-      fail(kBadInput, fmt::format("'{}' byte {}: no token id", options.tokens_file, at - text.value().data()));
+      fail(kBadInput, fmt::format("'{}' byte {}: not a token id", options.tokens_file, at - text.value().data()));
       return std::nullopt;
     }
     tokens.push_back(token);
@@ -72,7 +73,7 @@ std::optional<std::vector<uint32_t>> load_tokens(const Options& options) {
   return tokens;
 }
 
-// The request: what its pages are called, and the first `page_count` of them as a snapshot.
+// A request: its tokens and the keys of its pages.
 struct Request {
   std::shared_ptr<const Valid<PlacementManifest>> placement;
   std::vector<uint32_t> tokens;
@@ -91,7 +92,7 @@ struct Request {
   }
 };
 
-// Prints what is wrong and is empty when there is no request.
+// Prints an error and returns nothing on failure.
 std::optional<Request> load_request(const Options& options, const char* name) {
   Request request;
   request.placement = load_placement(options.side, name, nullptr);
@@ -118,14 +119,14 @@ std::optional<Request> load_request(const Options& options, const char* name) {
   return request;
 }
 
-// Registers the layout, again when another writer registered one meanwhile.
+// Registers the layout, and tries again when another writer changed the catalog meanwhile.
 Status register_layout(StoreCore& store, const PageDomain& domain, const Valid<StoreLayout>& layout) {
   for (int attempt = 0; attempt < 16; ++attempt) {
     TRY(const LayoutCatalog catalog, layout_catalog(store, domain));
     const Status registered = crossdock::register_layout(store, domain, layout, catalog.revision()).status();
     if (registered.code() != Code::kConflict) return registered;
   }
-  return Status(Code::kUnavailable, "the catalog of layouts changes all the time");
+  return Status(Code::kUnavailable, "the catalog of layouts changed during each of 16 attempts; try again");
 }
 
 int put(const Options& options) {
@@ -177,7 +178,7 @@ int put(const Options& options) {
   return kDone;
 }
 
-// What a look-up found, for the match.
+// The objects that a look-up found.
 class FoundInventory : public PageInventory {
  public:
   explicit FoundInventory(const Found& found) : keys_(found.pages.begin(), found.pages.end()) {}
@@ -274,56 +275,55 @@ int get(const Options& options) {
   return run_restore(options.restore, *store, *side, std::move(restore), options.side.data, options.side.seed);
 }
 
-void add_request_options(CLI::App& command, Options& options, const std::string& spec_name,
-                         const std::string& data_name, const std::string& data_help) {
+void add_request_options(Command& command, Options& options, const std::string& spec_name, const std::string& data_name,
+                         const std::string& data_help) {
   add_store_options(command, options.store);
   add_model_options(command, options.side.model);
   add_side_options(command, options.side, spec_name, data_name, data_help);
-  add_text(command, "--tokens-file", options.tokens_file, "FILE",
-           "Token ids of the request, between white space or commas");
-  add_number(command, "--tokens", options.token_count, 1, uint64_t{1} << 32, "Or so many synthetic token ids");
-  add_number(command, "--token-seed", options.token_seed, 0, UINT64_MAX, "Of synthetic token ids");
-  add_text(command, "--snapshot", options.snapshot, "FILE",
-           "Tenant, model, adapter and salt of the pages (default: synthetic ones)");
+  command.text("--tokens-file", options.tokens_file, "FILE",
+               "Token ids of the request, separated by white space or commas");
+  command.number("--tokens", options.token_count, 1, uint64_t{1} << 32, "Or a number of synthetic token ids");
+  command.number("--token-seed", options.token_seed, 0, UINT64_MAX, "Seed of synthetic token ids");
+  command.text("--snapshot", options.snapshot, "FILE",
+               "Tenant, model, adapter and salt of the pages (default: synthetic ones)");
 }
 
 }  // namespace
 
-void add_store_pages_command(CLI::App& store, Outcome& outcome) {
-  CLI::App* pages = store.add_subcommand("pages", "Pages of tokens, shared by every request that begins alike");
-  pages->require_subcommand(1);
+void add_store_pages_command(Command& store) {
+  Command pages = store.subcommand("pages", "Store pages of tokens, shared by requests with a common prefix");
+  pages.requires_subcommand();
   const auto options = std::make_shared<Options>();
   Options& o = *options;
 
-  CLI::App* put_command = pages->add_subcommand("put", "Store the full pages of a request");
-  add_request_options(*put_command, o, "--from", "--data", "With --binding: the bytes of each region");
-  put_command->add_flag("--synthetic", o.synthetic, "Synthetic content instead of --data");
-  add_upload_options(*put_command, o.upload);
-  put_command->footer(R"(Example:
-  crossdock store pages put cache --config examples/models/llama-3.1-8b/config.json --from tp4 --tokens 4096 --synthetic)");
-  put_command->callback([options, &outcome] { outcome.exit_code = put(*options); });
+  Command put_command = pages.subcommand("put", "Store the full pages of a request");
+  add_request_options(put_command, o, "--from", "--data", "With --binding: the bytes of each region");
+  put_command.flag("--synthetic", o.synthetic, "Use synthetic content instead of --data");
+  add_upload_options(put_command, o.upload);
+  put_command.explain("", {"crossdock store pages put cache --config examples/models/llama-3.1-8b/config.json --from "
+                           "tp4 --tokens 4096 --synthetic"});
+  put_command.action([options] { return put(*options); });
 
-  CLI::App* match_command =
-      pages->add_subcommand("match", "How long a prefix of a request can be restored, and why no longer");
-  add_request_options(*match_command, o, "--to", "--data-output", "Not used");
-  add_number(*match_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32,
-             "Tokens of a stored page");
-  match_command->add_flag("--json", o.json, "Print the result as JSON");
-  match_command->footer(R"(Example:
-  crossdock store pages match cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192)");
-  match_command->callback([options, &outcome] { outcome.exit_code = match(*options); });
+  Command match_command = pages.subcommand("match", "Show the longest prefix that can be restored, and why it ends");
+  add_request_options(match_command, o, "--to", "--data-output", "Not used");
+  match_command.number("--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
+  match_command.flag("--json", o.json, "Print the result as JSON");
+  match_command.explain(
+      "",
+      {"crossdock store pages match cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192"});
+  match_command.action([options] { return match(*options); });
 
-  CLI::App* get_command = pages->add_subcommand("get", "Restore the longest prefix of a request");
-  add_request_options(*get_command, o, "--to", "--data-output", "With --binding: write the bytes of each region here");
-  add_number(*get_command, "--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
-  add_restore_options(*get_command, o.restore);
-  get_command->footer(R"(Example:
-  crossdock store pages get cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192 --verify full)");
-  get_command->callback([options, &outcome] { outcome.exit_code = get(*options); });
-  pages->footer(
-      R"(A page is named by its domain (tenant, model, adapter, salt, cache schema, page size) and by all tokens up to its end.
-Writers of different parallel layouts register their store layouts; a reader looks in all of them.
-)");
+  Command get_command = pages.subcommand("get", "Restore the longest prefix of a request");
+  add_request_options(get_command, o, "--to", "--data-output", "With --binding: write the bytes of each region here");
+  get_command.number("--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
+  add_restore_options(get_command, o.restore);
+  get_command.explain("", {"crossdock store pages get cache --config examples/models/llama-3.1-8b/config.json --to tp2 "
+                           "--tokens 8192 --verify full"});
+  get_command.action([options] { return get(*options); });
+  pages.explain(
+      "The key of a page covers its domain (tenant, model, adapter, salt, cache schema, page size) and all tokens up "
+      "to its end. Writers with different parallel layouts register their store layouts; readers look in all of them.",
+      {"crossdock store pages match cache --config examples/models/llama-3.1-8b/config.json --to tp2 --tokens 8192"});
 }
 
 }  // namespace crossdock::cli

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
-#include "cli/command.h"
-#include "cli/options.h"
+#include "base/number_text.h"
+#include "cli/command_line.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "cli/store_files.h"
 #include "cli/store_upload.h"
 #include "executor/kv/kv_store.h"
@@ -95,26 +96,27 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_store_put_command(CLI::App& store, Outcome& outcome) {
-  CLI::App* command = store.add_subcommand("put", "Store a snapshot: upload, and publish it in one step");
+void add_store_put_command(Command& store) {
+  Command command = store.subcommand("put", "Store a snapshot: upload it, then publish it atomically");
   const auto options = std::make_shared<Options>();
-  add_store_options(*command, options->store);
-  add_model_options(*command, options->side.model);
-  add_side_options(*command, options->side, "--from", "--data",
+  add_store_options(command, options->store);
+  add_model_options(command, options->side.model);
+  add_side_options(command, options->side, "--from", "--data",
                    "With --binding: the bytes of each region, INSTANCE~REGION.bin");
-  add_text(*command, "--snapshot", options->side.snapshot, "FILE", "What the bytes mean");
-  add_number(*command, "--tokens", options->side.tokens, 1, uint64_t{1} << 32,
-             "Or a synthetic snapshot of so many tokens");
-  command->add_flag("--synthetic", options->synthetic, "Synthetic content instead of --data");
-  add_number(*command, "--quota", options->store.quota_bytes, 1, UINT64_MAX, "Bytes that a tenant may have in all");
-  add_upload_options(*command, options->upload);
-  command->footer(
-      R"(Nothing is visible before all of it is stored and durable. Ctrl-C aborts the upload: the store is then as it was.
-
-Examples:
-  crossdock store put cache --config examples/models/llama-3.1-70b/config.json --from tp8 --tokens 2048 --synthetic
-  crossdock store put cache --placement prefill.json --snapshot snapshot.json --binding prefill-bindings --data regions)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.text("--snapshot", options->side.snapshot, "FILE", "Snapshot descriptor of the data");
+  command.number("--tokens", options->side.tokens, 1, uint64_t{1} << 32,
+                 "Or the number of tokens of a synthetic snapshot");
+  command.flag("--synthetic", options->synthetic, "Use synthetic content instead of --data");
+  command.number("--quota", options->store.quota_bytes, 1, UINT64_MAX, "Maximum bytes of a tenant");
+  add_upload_options(command, options->upload);
+  command.explain(
+      "The snapshot becomes visible after all of it is stored and durable. Ctrl-C aborts the upload and leaves the "
+      "store unchanged.",
+      {"crossdock store put cache --config examples/models/llama-3.1-70b/config.json --from tp8 --tokens 2048 "
+       "--synthetic",
+       "crossdock store put cache --placement prefill.json --snapshot snapshot.json --binding prefill-bindings --data "
+       "regions"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -2,18 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
 #include "base/steady_clock.h"
 #include "base/thread_count.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/interrupt.h"
 #include "cli/log_observer.h"
-#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
 
@@ -39,15 +39,16 @@ void print_json(const RestoreOutcome& outcome, const Restore& restore, Duration 
 
 }  // namespace
 
-void add_restore_options(CLI::App& command, RestoreSettings& settings) {
-  add_text(command, "--verify", settings.verify, "HOW",
-           "full: look at every byte of synthetic content, and that no other was touched; off")
-      ->check(CLI::IsMember({"full", "off"}).description(""));
-  add_number(command, "--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until it is given up");
-  add_number(command, "--threads", settings.threads, 1, 1024, "Threads (default: one for each processor)");
-  add_text(command, "--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
-  command.add_flag("--json", settings.json, "Print the result as JSON");
-  command.add_flag("--quiet", settings.quiet, "No progress");
+void add_restore_options(Command& command, RestoreSettings& settings) {
+  command
+      .text("--verify", settings.verify, "HOW",
+            "full: check every byte of synthetic content, and that no other byte changed; off")
+      .one_of({"full", "off"});
+  command.number("--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until the restore is aborted");
+  command.number("--threads", settings.threads, 1, 1024, "Threads (default: one per processor)");
+  command.text("--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
+  command.flag("--json", settings.json, "Print the result as JSON");
+  command.flag("--quiet", settings.quiet, "Do not show progress");
 }
 
 int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, KvRestore what,

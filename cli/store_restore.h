@@ -1,4 +1,4 @@
-// What 'store get' and 'store pages get' share.
+// Shared by 'store get' and 'store pages get'.
 #pragma once
 
 #include <string>
@@ -9,11 +9,9 @@
 #include "executor/kv/kv_store.h"
 #include "executor/restore.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
+
+class Command;
 
 struct RestoreSettings {
   uint64_t threads = 0;
@@ -24,10 +22,10 @@ struct RestoreSettings {
   bool quiet = false;
 };
 
-void add_restore_options(CLI::App& command, RestoreSettings& settings);
+void add_restore_options(Command& command, RestoreSettings& settings);
 
-// Restores into the side, writes its regions into `data_output` unless that is empty, checks synthetic content of
-// `seed` where the settings ask for it, and prints the result. `restore` says what; the rest is filled in.
+// Restores `restore.what` into the side, writes its regions into `data_output` unless that is empty, checks synthetic
+// content of `seed` when the settings ask for it, and prints the result. Fills in the other members.
 int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& side, KvRestore restore,
                 const std::string& data_output, uint64_t seed);
 

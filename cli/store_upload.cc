@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <random>
 
 #include "backends/local/local_transfer.h"
 #include "base/steady_clock.h"
 #include "base/thread_count.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/documents.h"
 #include "cli/interrupt.h"
 #include "cli/log_observer.h"
-#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
 #include "executor/kv/kv_store.h"
@@ -20,21 +20,21 @@
 
 namespace crossdock::cli {
 
-void add_upload_options(CLI::App& command, UploadSettings& settings) {
-  add_text(command, "--store-layout", settings.layout, "FILE",
-           "How it lies in objects (default: made from the placement)");
-  add_text(command, "--object-order", settings.object_order, "ORDER", "Without --store-layout: axes of an object")
-      ->check(CLI::IsMember({"plhd", "lphd", "hpld"}).description(""));
-  add_number(command, "--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32,
-             "The same: tokens of an object's page");
-  add_text(command, "--transaction", settings.transaction, "NAME", "The upload's name (default: a random one)");
-  add_text(command, "--tenant", settings.tenant, "NAME", "Whose it is");
-  add_number(command, "--ttl", settings.ttl_s, 1, uint64_t{1} << 32, "Seconds until it expires (default: never)");
-  add_number(command, "--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until it is given up");
-  add_number(command, "--threads", settings.threads, 1, 1024, "Threads (default: one for each processor)");
-  add_text(command, "--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
-  command.add_flag("--json", settings.json, "Print the result as JSON");
-  command.add_flag("--quiet", settings.quiet, "No progress");
+void add_upload_options(Command& command, UploadSettings& settings) {
+  command.text("--store-layout", settings.layout, "FILE",
+               "Store layout of the objects (default: made from the placement)");
+  command.text("--object-order", settings.object_order, "ORDER", "Without --store-layout: axes of an object")
+      .one_of({"plhd", "lphd", "hpld"});
+  command.number("--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32,
+                 "Without --store-layout: tokens of an object's page");
+  command.text("--transaction", settings.transaction, "NAME", "Name of the upload (default: random)");
+  command.text("--tenant", settings.tenant, "NAME", "Tenant that owns the data");
+  command.number("--ttl", settings.ttl_s, 1, uint64_t{1} << 32, "Seconds until the data expires (default: never)");
+  command.number("--timeout", settings.timeout_s, 1, 1'000'000, "Seconds until the upload is aborted");
+  command.number("--threads", settings.threads, 1, 1024, "Threads (default: one per processor)");
+  command.text("--record", settings.record_dir, "DIR", "Record the run, for 'crossdock replay'");
+  command.flag("--json", settings.json, "Print the result as JSON");
+  command.flag("--quiet", settings.quiet, "Do not show progress");
 }
 
 size_t threads_of(const UploadSettings& settings) { return thread_count_or_all(settings.threads); }
@@ -59,7 +59,7 @@ std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& sett
 UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const LocalSide& side,
                         UploadOptions options) {
   UploadReport report;
-  std::random_device random;  // a name that no other upload has
+  std::random_device random;  // for a unique name
   options.txn =
       TxnId(settings.transaction.empty() ? fmt::format("upload-{:08x}{:08x}{:08x}", random(), random(), random())
                                          : settings.transaction);
@@ -95,7 +95,7 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
 
 int fail_upload(const UploadOutcome& outcome) {
   const int exit_code = outcome.cause.code() == Code::kInvalidArgument ? kBadInput : kFailed;
-  fail(kFailed, outcome.unknown ? fmt::format("it is not known whether it was published: {}", outcome.cause.message())
+  fail(kFailed, outcome.unknown ? fmt::format("unknown whether the upload was published: {}", outcome.cause.message())
                                 : fmt::format("nothing was published: {}", outcome.cause.message()));
   return exit_code;
 }

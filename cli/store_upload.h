@@ -1,4 +1,4 @@
-// What 'store put' and 'store pages put' share.
+// Shared by 'store put' and 'store pages put'.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,9 @@
 #include "model/kv/placement.h"
 #include "model/kv/store.h"
 
-namespace CLI {
-class App;
-}
-
 namespace crossdock::cli {
+
+class Command;
 
 struct UploadSettings {
   std::string layout;  // a file; or made from the placement:
@@ -31,25 +29,25 @@ struct UploadSettings {
   bool quiet = false;
 };
 
-void add_upload_options(CLI::App& command, UploadSettings& settings);
+void add_upload_options(Command& command, UploadSettings& settings);
 
 size_t threads_of(const UploadSettings& settings);
 inline bool is_quiet(const UploadSettings& settings) { return settings.json || settings.quiet; }
 
-// Prints what is wrong and is null when there is no layout.
+// Prints an error and returns null on failure.
 std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& settings,
                                                       const Valid<PlacementManifest>& placement);
 
 struct UploadReport {
-  Status problem;  // of what surrounds the upload
+  Status problem;  // failure outside of the upload itself
   UploadOutcome outcome;
   Duration total;
 };
 
-// `options` has the planner; the rest comes from the settings and the side.
+// `options` has the planner. Fills in the other options from the settings and the side.
 UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const LocalSide& side, UploadOptions options);
 
-// Says why it was not committed and what is left.
+// Prints why the upload was not committed, and returns the exit code.
 int fail_upload(const UploadOutcome& outcome);
 
 }  // namespace crossdock::cli

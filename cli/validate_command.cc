@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/file_names.h"
+#include "cli/output.h"
 #include "model/kv/binding_rules.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/verify_plan.h"
@@ -19,12 +23,12 @@ struct Options {
   bool complete = false;
 };
 
-// A file with what was found out about it.
+// A file and the results of its checks.
 struct Checked {
   LoadedDocument loaded;
-  std::string unreadable;          // why there is no text; empty: there is
-  std::vector<std::string> notes;  // what it was checked against, and what could not be checked
-  bool complete = true;            // everything could be checked
+  std::string unreadable;          // why the file could not be read; empty: it was
+  std::vector<std::string> notes;  // which checks were made, and which were skipped
+  bool complete = true;            // no check was skipped
 
   bool valid() const { return unreadable.empty() && loaded.diagnostics.empty(); }
 };
@@ -87,7 +91,7 @@ void check_bindings(std::vector<Checked>& files, Diagnostics& between) {
   check_instances(bound, between);
 }
 
-// Plans that carry their documents are proved.
+// Proves plans that include their documents.
 void check_plans(std::vector<Checked>& files) {
   for (Checked& file : files) {
     if (!file.loaded.plan) continue;
@@ -99,7 +103,7 @@ void check_plans(std::vector<Checked>& files) {
     }
     const std::optional<PlanSide> source = plan_side(*plan.source);
     const std::optional<PlanSide> target = plan_side(*plan.target);
-    CHECK(source && target);  // the reader takes no others
+    CHECK(source && target);  // the reader accepts no other kinds
     verify_plan(plan.plan, *source, *target, VerifyLimits(), file.loaded.diagnostics);
     file.notes.push_back("compared with the documents that it carries");
   }
@@ -177,24 +181,23 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_validate_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("validate", "Check documents of any kind, and bindings against the documents they name");
+void add_validate_command(Command& app) {
+  Command command =
+      app.subcommand("validate", "Check documents of any kind, and bindings against the documents they name");
   const auto options = std::make_shared<Options>();
-  command->add_option("files", options->paths, "Documents; '-' is standard input")->required()->type_name("FILE");
-  command->add_flag("--complete", options->complete,
-                    "Exit with 2 when something could not be checked for want of a file");
-  command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer(
-      R"(Each diagnostic is one line: file, document, place, what is wrong with the numbers, and the rule in brackets.
-A binding is also checked against the placement and the snapshot that it names, when they are among the files, and
-against the other bindings of its instance. Without its placement its views are not checked: only that says what an
-item is and who owns it. A plan is proved against the documents that it carries. Documents of other kinds are checked each on its own.
-
-Examples:
-  crossdock validate prefill.json decode.json
-  crossdock validate prefill.json snapshot.json binding-*.json --complete --json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.texts("files", options->paths, "FILE", "Documents; '-' is standard input").required();
+  command.flag("--complete", options->complete, "Exit with 2 when a check was skipped because a file is missing");
+  command.flag("--json", options->json, "Print the result as JSON");
+  command.explain(
+      "Each diagnostic is one line: file, document, place, what is wrong with the actual values, and the rule in "
+      "brackets.\n"
+      "A binding is checked against its placement and snapshot when they are among the files, and against the other "
+      "bindings of its instance. Views are checked only with the placement, which states the size and the owner of "
+      "each item.\n"
+      "A plan is proved against the documents that it includes. Documents of other kinds are checked on their own.",
+      {"crossdock validate prefill.json decode.json",
+       "crossdock validate prefill.json snapshot.json binding-*.json --complete --json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/documents.h"
+#include "cli/output.h"
 #include "cli/plan_output.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/plan_json.h"
@@ -22,14 +24,14 @@ struct Options {
   bool json = false;
 };
 
-// A document of one side: the one that is named, or the one that the plan carries.
+// The document of one side: the given file, or the one that the plan includes.
 bool find_document(const std::string& path, std::string_view option, std::optional<AnyDocument>& document) {
   if (!path.empty()) {
     document = load_any_or_fail(path);
     return document.has_value();
   }
   if (document) return true;
-  fail(kBadInput, fmt::format("the plan carries no document for its {}: give it with --{}", option, option));
+  fail(kBadInput, fmt::format("the plan does not include its {} document: give it with --{}", option, option));
   return false;
 }
 
@@ -64,7 +66,7 @@ int run(const Options& options) {
   const std::optional<PlanSide> source = plan_side(*document->source);
   const std::optional<PlanSide> target = plan_side(*document->target);
   for (const auto& [side, any] : {std::pair(&source, &*document->source), std::pair(&target, &*document->target)})
-    if (!*side) return fail(kBadInput, fmt::format("a {} cannot stand on a side of a plan", schema_name(*any)));
+    if (!*side) return fail(kBadInput, fmt::format("a {} cannot be a side of a plan", schema_name(*any)));
 
   const PlanProof proof = verify_plan(document->plan, *source, *target, VerifyLimits(), diagnostics);
   if (options.json)
@@ -81,22 +83,20 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_verify_plan_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("verify-plan", "Prove a plan against its two documents, or tell each gap and overlap");
+void add_verify_plan_command(Command& app) {
+  Command command =
+      app.subcommand("verify-plan", "Prove a plan against its two documents, or report each gap and overlap");
   const auto options = std::make_shared<Options>();
-  command->add_option("plan", options->path, "Plan document; '-' is standard input")->required()->type_name("FILE");
-  add_text(*command, "--source", options->source, "FILE", "Source document (default: the one that the plan carries)");
-  add_text(*command, "--target", options->target, "FILE", "Target document (default: the one that the plan carries)");
-  command->add_flag("--json", options->json, "Print the result as JSON, with exact coordinates of each diagnostic");
-  command->footer(
-      R"(The proof sweeps over the boundaries of what the targets own; the planner does not work that way.
-Exit status 0: proved. 2: the plan breaks a rule; each diagnostic is one line with the rule in brackets.
-
-Examples:
-  crossdock verify-plan plan.json
-  crossdock verify-plan plan.json --source prefill.json --target decode.json --json)");
-  command->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  command.any_text("plan", options->path, "FILE", "Plan document; '-' is standard input").required();
+  command.text("--source", options->source, "FILE", "Source document (default: the one that the plan includes)");
+  command.text("--target", options->target, "FILE", "Target document (default: the one that the plan includes)");
+  command.flag("--json", options->json, "Print the result as JSON, with the exact coordinates of each diagnostic");
+  command.explain(
+      "The proof sweeps over the boundaries of what the targets own, independent of the planner.\n"
+      "Exit status: 0 proved, 2 the plan breaks a rule; each diagnostic is one line with the rule in brackets.",
+      {"crossdock verify-plan plan.json",
+       "crossdock verify-plan plan.json --source prefill.json --target decode.json --json"});
+  command.action([options] { return run(*options); });
 }
 
 }  // namespace crossdock::cli

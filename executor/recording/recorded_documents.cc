@@ -44,7 +44,7 @@ std::map<ParticipantId, PeerId> peers_field(ObjectReader& in, std::string_view n
       PeerId peer(text_field(entry, "peer"));
       entry.finish();
       if (!peers.emplace(participant, std::move(peer)).second)
-        item.refuse(Rule::kParticipantRepeated, fmt::format("'{}' stands there twice", participant.text()));
+        item.refuse(Rule::kParticipantRepeated, fmt::format("'{}' is listed twice", participant.text()));
     });
   });
   return peers;

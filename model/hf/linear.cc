@@ -89,7 +89,7 @@ void take_layers(const ConfigFields& fields, std::string_view name, LayerKind ki
       if (number < 1 || number > layers.size())
         item.refuse(Rule::kConfigField, fmt::format("layer {} is not within 1 to {}", number, layers.size()));
       else if (std::exchange(layers[number - 1], kind))
-        item.refuse(Rule::kConfigField, fmt::format("layer {} stands there twice", number));
+        item.refuse(Rule::kConfigField, fmt::format("layer {} is listed twice", number));
     });
   });
 }

@@ -251,7 +251,7 @@ void validate(const RuntimeBinding& binding, Diagnostics& diagnostics) {
     if (device.registration_bytes_max == 0)
       diagnostics.add(Rule::kFieldMinimum, place, "registration_bytes_max 0 is below 1");
     if (i > 0 && binding.devices[i - 1].id == device.id)
-      diagnostics.add(Rule::kDeviceRepeated, place, "the device stands there twice");
+      diagnostics.add(Rule::kDeviceRepeated, place, "the device is listed twice");
   }
   const std::optional<std::string>* endpoint = nullptr;
   for (size_t i = 0; i < binding.regions.size(); ++i) {
@@ -259,7 +259,7 @@ void validate(const RuntimeBinding& binding, Diagnostics& diagnostics) {
     const std::string place = fmt::format("region '{}'", region.id.text());
     check_region(region, binding, diagnostics);
     if (i > 0 && binding.regions[i - 1].id == region.id)
-      diagnostics.add(Rule::kRegionRepeated, place, "the region stands there twice");
+      diagnostics.add(Rule::kRegionRepeated, place, "the region is listed twice");
     if (endpoint == nullptr) endpoint = &region.endpoint;
     if (*endpoint != region.endpoint)
       diagnostics.add(Rule::kInstanceEndpoint, place,

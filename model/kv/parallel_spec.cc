@@ -48,7 +48,7 @@ class Parser {
         axis = &each;
     if (axis == nullptr) return refuse(begin, not_an_axis(begin));
     at_ = begin + axis->name.size();
-    if ((named_ & bit_of(*axis)) != 0) return refuse(begin, fmt::format("{} stands there twice", axis->name));
+    if ((named_ & bit_of(*axis)) != 0) return refuse(begin, fmt::format("{} is listed twice", axis->name));
     named_ |= bit_of(*axis);
     return parse_size(*axis);
   }

@@ -46,7 +46,7 @@ void check_group(const LayerGroup& group, const std::string& place, Diagnostics&
     check_component(component, fmt::format("{} component '{}'", place, component.name.text()), diagnostics);
     if (previous != nullptr && previous->name == component.name)
       diagnostics.add(Rule::kComponentRepeated, place,
-                      fmt::format("component '{}' stands there twice", component.name.text()));
+                      fmt::format("component '{}' is listed twice", component.name.text()));
     previous = &component;
   }
 }
@@ -107,7 +107,7 @@ void check_topology(const Topology& topology, const std::string& place, Diagnost
     const std::string where = join(place, fmt::format("participant '{}'", participant.id.text()));
     check_name(participant.id.text(), where, "the participant's id", diagnostics);
     if (previous != nullptr && previous->id == participant.id)
-      diagnostics.add(Rule::kParticipantRepeated, where, "the participant stands there twice");
+      diagnostics.add(Rule::kParticipantRepeated, where, "the participant is listed twice");
     for (const ParallelAxis& axis : kParallelAxes)
       if (participant.rank.*axis.member >= topology.sizes.*axis.member)
         diagnostics.add(Rule::kRankBounds, where,

@@ -43,7 +43,7 @@ class LayoutCoverage {
     for (size_t i = 1; i < part.components.size(); ++i)
       if (part.components[i] == part.components[i - 1])
         diagnostics_.add(Rule::kComponentRepeated, place,
-                         fmt::format("component '{}' stands there twice", part.components[i].text()));
+                         fmt::format("component '{}' is listed twice", part.components[i].text()));
     index_.for_each_piece(part.layers, [&](Range layers, size_t group) {
       if (group == LayerIndex::kNoGroup)
         diagnostics_.add(Rule::kLayerUnknown, place,
@@ -164,7 +164,7 @@ void validate(const StoreLayout& layout, Diagnostics& diagnostics) {
     const std::string place = fmt::format("part '{}'", layout.parts[i].key.text());
     check_name(layout.parts[i].key.text(), place, "the part's key", own);
     if (i > 0 && layout.parts[i].key == layout.parts[i - 1].key)
-      own.add(Rule::kObjectKeyRepeated, place, "the key stands there twice");
+      own.add(Rule::kObjectKeyRepeated, place, "the key is listed twice");
   }
   for (const LayerGroup& group : layout.cache_schema.groups)
     for (const Component& component : group.components)
@@ -195,7 +195,7 @@ void validate(const StoreManifest& manifest, Diagnostics& diagnostics) {
     const StoredObject& object = manifest.objects[i];
     check_object(object, own);
     if (i > 0 && manifest.objects[i - 1].id == object.id)
-      own.add(Rule::kObjectKeyRepeated, fmt::format("object '{}'", object.id.text()), "the object stands there twice");
+      own.add(Rule::kObjectKeyRepeated, fmt::format("object '{}'", object.id.text()), "the object is listed twice");
     document.spaces.push_back(ByteSpace{object.id, object.bytes});
   }
   check_views_alone(document, own);

@@ -201,7 +201,7 @@ void check_views_alone(const ViewDocument& document, Diagnostics& diagnostics) {
     check_page_table(document.page_tables[i], diagnostics);
     if (i > 0 && document.page_tables[i].id == document.page_tables[i - 1].id)
       diagnostics.add(Rule::kPageTableRepeated, fmt::format("page table '{}'", document.page_tables[i].id.text()),
-                      "the page table stands there twice");
+                      "the page table is listed twice");
   }
   for (size_t i = 0; i < document.views.size(); ++i)
     check_view_alone(document, document.views[i], view_place(i, document.views[i]), diagnostics);

@@ -145,7 +145,7 @@ class JsonTreeBuilder final : public Sax {
     const auto repeated = std::adjacent_find(keys_.begin(), keys_.end());
     if (repeated == keys_.end()) return true;
     return refuse(Rule::kFieldRepeated,
-                  fmt::format("field '{}' stands there twice", shorten(*repeated, kShownBytesMax)));
+                  fmt::format("field '{}' is listed twice", shorten(*repeated, kShownBytesMax)));
   }
 
   JsonTree& tree_;

@@ -102,7 +102,7 @@ class Planner {
     const std::optional<PlanKind> kind = kind_of(source_, target_);
     if (!kind) {
       diagnostics_.add(Rule::kPlanIdentity, "",
-                       fmt::format("nothing goes from {} to {}", source_.label(), target_.label()));
+                       fmt::format("cannot plan from {} to {}", source_.label(), target_.label()));
       return false;
     }
     plan_.kind = *kind;

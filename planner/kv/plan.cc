@@ -15,7 +15,7 @@
 namespace crossdock {
 namespace {
 
-// Sorts a list and drops what nobody uses and what stands there twice. new_index[old] is SIZE_MAX for what was dropped.
+// Sorts a list and drops unused and repeated items. new_index[old] is SIZE_MAX for a dropped item.
 template <class Item>
 std::vector<size_t> sort_used(std::vector<Item>& list, const std::vector<bool>& used) {
   std::vector<size_t> order;
@@ -98,9 +98,9 @@ class PlanRules {
     for (const auto& [ends, name] : {std::pair(&plan_.targets, "target"), std::pair(&plan_.sources, "source")})
       for (const PlanEnd& end : *ends) check_name(end.text(), "", name, diagnostics_);
     if (!strictly_sorted(plan_.targets))
-      diagnostics_.add(Rule::kPlanParticipant, "targets", "a target stands there twice");
+      diagnostics_.add(Rule::kPlanParticipant, "targets", "a target is listed twice");
     if (!strictly_sorted(plan_.sources))
-      diagnostics_.add(Rule::kPlanParticipant, "sources", "a source stands there twice");
+      diagnostics_.add(Rule::kPlanParticipant, "sources", "a source is listed twice");
     if (plan_.tokens.empty()) diagnostics_.add(Rule::kPlanEmpty, "tokens", "a plan is about at least one token");
     if (plan_.snapshot_tokens && plan_.snapshot_tokens->empty())
       diagnostics_.add(Rule::kSnapshotEmpty, "snapshot_tokens", "a snapshot holds at least one token");
@@ -136,7 +136,7 @@ class PlanRules {
     const std::string place = fmt::format("tensor {}", index);
     if (tensor.layers.empty()) diagnostics_.add(Rule::kPlanTensor, place, "has no layer");
     if (index > 0 && !(tensor_key(plan_.tensors[index - 1]) < tensor_key(tensor)))
-      diagnostics_.add(Rule::kPlanTensor, place, "stands there twice");
+      diagnostics_.add(Rule::kPlanTensor, place, "is listed twice");
     const Component& c = tensor.component;
     check_name(c.name.text(), place, "the component's name", diagnostics_);
     check_name(c.dtype, place, "dtype", diagnostics_);
@@ -169,7 +169,7 @@ class PlanRules {
                                    range_text(tensor.tokens)));
     check_rows(index);
     if (index > 0 && plan_.edges[index - 1] == edge)
-      diagnostics_.add(Rule::kPlanEdge, edge_place(index), "stands there twice");
+      diagnostics_.add(Rule::kPlanEdge, edge_place(index), "is listed twice");
   }
 
   void check_layers(size_t index) {

@@ -58,9 +58,9 @@ TEST_F(Cli, OptionsThatDoNotGoTogetherAreRefused) {
     std::vector<std::string> arguments;
     std::string error;
   };
-  const std::string no_model = "the model is needed: give either --config FILE or --schema FILE";
+  const std::string no_model = "give either --config FILE or --schema FILE as the model";
   const std::string of_config =
-      "--kv-dtype, --kv-scales and --draft-layers go with --config: a cache schema has its dtypes and layers";
+      "--kv-dtype, --kv-scales and --draft-layers need --config: a cache schema states its dtypes and layers";
   const std::string no_direction = "give either --from FORMAT or --to FORMAT";
   const std::vector<Usage> table = {
       {{"schema"}, no_model},
@@ -70,9 +70,8 @@ TEST_F(Cli, OptionsThatDoNotGoTogetherAreRefused) {
       {{"schema", "--schema", "cache_schema.json", "--kv-dtype", "float16"}, of_config},
       {{"placement", "--schema", "cache_schema.json", "--draft-layers"}, of_config},
       {{"placement", "--config", kLlama, "--layer-count", "80"},
-       "--layer-count goes with --schema: a config has its own"},
-      {{"placement", "--config", kLlama, "--axis-order", "hnd"},
-       "--axis-order says how a page is laid out: it needs --page-size"},
+       "--layer-count needs --schema: a config states its layer count"},
+      {{"placement", "--config", kLlama, "--axis-order", "hnd"}, "--axis-order needs --page-size"},
       {{"convert", "placement.json"}, no_direction},
       {{"convert", "--from", "mooncake", "--to", "mooncake", "placement.json"}, no_direction},
   };
@@ -347,9 +346,9 @@ std::vector<BadInput> bad_texts() {
       {"in.json: document: must be an object, not an array [field-type]", kValidate, "[" + topology + "]"},
       {"in.json: document: must be an object, not null [field-type]", kValidate, "null"},
       {"...: nested deeper than the limit of 32 [json-depth]", kValidate, std::string(1000000, '[')},
-      {"in.json: document: field 'version' stands there twice [field-repeated]", kValidate,
+      {"in.json: document: field 'version' is listed twice [field-repeated]", kValidate,
        with_version(R"(1,"version":1)")},
-      {"in.json: document: field 'schema' stands there twice [field-repeated]", kValidate,
+      {"in.json: document: field 'schema' is listed twice [field-repeated]", kValidate,
        with_version(R"(1,"\u0073chema":"crossdock.topology")")},
       {"in.json: document version: -1 is not an integer from 0 to 18446744073709551615 [field-integer]", kValidate,
        with_version("-1")},
@@ -495,10 +494,10 @@ std::vector<BadInput> bad_conversions() {
       {"crossdock: error: a snapshot names other documents by digest: give --placement", from("snapshot.json")},
       {"crossdock: error: a binding names other documents by digest: give --placement and --snapshot",
        from("binding.json")},
-      {"crossdock: error: 'in.json' is a Crossdock document already",
+      {"crossdock: error: 'in.json' is already a Crossdock document",
        {"convert", "--from", "mooncake", "in.json"},
        to_json(example_topology())},
-      {"crossdock: error: 'in.json' is a Crossdock document already",
+      {"crossdock: error: 'in.json' is already a Crossdock document",
        {"convert", "--from", "mooncake", "in.json"},
        to_json(example_placement())},
       {"crossdock: error: 'in.json' is not a Mooncake placement, snapshot or resolved binding",

@@ -123,7 +123,7 @@ TEST_F(CliBind, ASnapshotLiesWithinTheTokensOfItsPlacement) {
   placement["tokens"] = {4, 12};
   write("p.json", placement.dump());
   EXPECT_EQ(refusal_of({"snapshot", "--placement", "p.json", "--tokens", "12"}),
-            "crossdock: error: tokens [0,12) lie outside the tokens [4,12) of placement 'decode'\n");
+            "crossdock: error: tokens [0,12) exceed the tokens [4,12) of placement 'decode'\n");
   output_of({"snapshot", "--placement", "p.json", "--tokens", "4:12"});
 }
 
@@ -335,7 +335,7 @@ TEST_F(CliBind, AFolderOrFileThatCannotBeWrittenIsAFailure) {
   write("file", "precious");
   const Ended no_folder = run(bind({"--output-dir", "file"}));
   EXPECT_EQ(no_folder.exit_code, 1);
-  EXPECT_TRUE(no_folder.err.starts_with("crossdock: error: cannot make the folder 'file': ")) << no_folder.err;
+  EXPECT_TRUE(no_folder.err.starts_with("crossdock: error: cannot create the folder 'file': ")) << no_folder.err;
   EXPECT_EQ(read("file"), "precious");
   fs::create_directories(work("out/p0-t1.json"));
   const Ended no_file = run(bind({"--output-dir", "out"}));
@@ -349,7 +349,7 @@ TEST_F(CliBind, AFolderOrFileThatCannotBeWrittenIsAFailure) {
 TEST_F(CliBind, WhereBindingsGoHasToBeClear) {
   make_documents();
   const std::string no_place =
-      "crossdock: error: bindings of all participants go to a folder: give --output-dir DIR, or choose one with "
+      "crossdock: error: bindings of all participants need a folder: give --output-dir DIR, or one participant with "
       "--participant NAME\n";
   EXPECT_EQ(refusal_of(bind({})), no_place);
   EXPECT_EQ(refusal_of(bind({"-o", "out.json"})), no_place);

@@ -102,7 +102,7 @@ TEST_F(CliPlan, APlanDocumentProvesItself) {
   EXPECT_EQ(run(live({"--no-documents", "-o", "bare.json"})).exit_code, 0);
   EXPECT_LT(read("bare.json").size(), read("plan.json").size());
   EXPECT_EQ(refusal_of({"verify-plan", "bare.json"}),
-            "crossdock: error: the plan carries no document for its source: give it with --source\n");
+            "crossdock: error: the plan does not include its source document: give it with --source\n");
   EXPECT_EQ(run({"verify-plan", "bare.json", "--source", "prefill.json", "--target", "decode.json"}).exit_code, 0);
   const Ended swapped = run({"verify-plan", "bare.json", "--source", "decode.json", "--target", "prefill.json"});
   EXPECT_EQ(swapped.exit_code, 2);
@@ -126,7 +126,8 @@ TEST_F(CliPlan, ValidateTakesPlansAndOtherCommandsSayWhatDoes) {
   EXPECT_NE(gap.out.find("[plan-gap]"), std::string::npos) << gap.out;
   for (const std::string command : {"inspect", "digest"})
     EXPECT_EQ(refusal_of({command, "plan.json"}),
-              "crossdock: error: 'plan.json' is a plan: 'crossdock verify-plan' proves it and tells its digest\n");
+              "crossdock: error: 'plan.json' is a plan: use 'crossdock verify-plan', which proves it and prints its "
+              "digest\n");
 }
 
 TEST_F(CliPlan, ADamagedPlanIsToldGapByGap) {
@@ -283,8 +284,7 @@ TEST_F(CliPlan, AStoreManifestIsRestoredAndALayoutIsWritten) {
   write("other.json", other.dump());
   std::vector<std::string> wrong = restore;
   for (const char* more : {"--snapshot", "other.json"}) wrong.emplace_back(more);
-  EXPECT_NE(refusal_of(wrong).find(
-                "--snapshot other.json is another snapshot than the one that --manifest stored.json holds"),
+  EXPECT_NE(refusal_of(wrong).find("--snapshot other.json differs from the snapshot of --manifest stored.json"),
             std::string::npos);
   fs::create_directory(work("empty"));
   std::vector<std::string> empty = restore;
@@ -311,22 +311,22 @@ TEST_F(CliPlan, BalancedReadsFromAllReplicas) {
 TEST_F(CliPlan, WrongUsageIsNamed) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"plan", "--source", "prefill.json"}, "--source and --target are needed (or --upload, or --restore)"},
-      {{"plan", "--upload", "--restore"}, "--upload and --restore are two different plans"},
+      {{"plan", "--upload", "--restore"}, "give either --upload or --restore"},
       {{"plan", "--upload"}, "--upload needs --source, and takes neither --target nor --manifest"},
       {{"plan", "--restore", "--target", "decode.json"},
-       "--restore needs --target, and either --manifest or --layout in the place of --source"},
-      {live({"--layout", "x.json"}), "--manifest and --layout are for --restore and --upload"},
+       "--restore needs --target, and either --manifest or --layout instead of --source"},
+      {live({"--layout", "x.json"}), "--manifest and --layout need --restore or --upload"},
       {live({"--steps"}), "--steps needs --source-binding"},
-      {live({"--tokens", "7"}), "--tokens '7' is no interval like 0:4096"},
-      {live({"--tokens", "7:7"}), "--tokens '7:7' is no interval like 0:4096"},
-      {live({"--source-dp", "-1"}), "--source-dp '-1' is no data-parallel rank"},
+      {live({"--tokens", "7"}), "--tokens '7' is not an interval like 0:4096"},
+      {live({"--tokens", "7:7"}), "--tokens '7:7' is not an interval like 0:4096"},
+      {live({"--source-dp", "-1"}), "--source-dp '-1' is not a data-parallel rank"},
       {live({"--selection", "balanced", "--nic", "n0"}),
        "--nic 'n0' is not of the form NAME=PARTICIPANT,PARTICIPANT,..."},
-      {live({"--nic", "n0=p0-t0"}), "--nic is for --selection balanced"},
-      {live({"--object-order", "plhd"}), "--object-order is for --upload without --layout"},
-      {live({"--page-size", "16"}), "--page-size is for --upload"},
+      {live({"--nic", "n0=p0-t0"}), "--nic needs --selection balanced"},
+      {live({"--object-order", "plhd"}), "--object-order needs --upload without --layout"},
+      {live({"--page-size", "16"}), "--page-size needs --upload"},
       {live({"--bandwidth", "16"}),
-       "--operation-ns, --bandwidth, --strided-axes, --staging, --gather-... are for --steps"},
+       "--operation-ns, --bandwidth, --strided-axes, --staging and --gather-... need --steps"},
       {live({"-o", "-", "--expand"}), "-o - prints the plan alone: leave out --expand, --json and --layout-output -"},
       {live({"--expand", "--json"}), "--expand prints JSON lines already; leave out --json"},
   };

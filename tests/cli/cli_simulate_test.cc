@@ -71,7 +71,7 @@ TEST_F(CliSimulate, IslandsAreAsExpectedToo) {
 }
 
 TEST_F(CliSimulate, BadInputIsNamed) {
-  EXPECT_EQ(refusal_of({"simulate"}), "crossdock: error: name a scenario, or a folder of scenarios\n");
+  EXPECT_EQ(refusal_of({"simulate"}), "crossdock: error: no scenario: give a file or a folder of scenarios\n");
   EXPECT_NE(refusal_of({"simulate", "missing.json"}).find("missing.json"), std::string::npos);
   json scenario = json::parse(read_text(kScenarios + "peer_crash_mid_transfer.json"));
   fs::create_directory(work("clusters"));

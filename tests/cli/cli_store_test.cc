@@ -241,7 +241,7 @@ TEST_F(CliStore, PagesAreFoundByTheTokensOfAnyRequestThatBeginsAlike) {
   EXPECT_EQ(json::parse(got.out).at("wrong"), "");
   EXPECT_EQ(pages("get", "other.txt", {"--to", "pp2"}).exit_code, 1);
   write("bad.txt", "1 2 x");
-  EXPECT_NE(pages("match", "bad.txt", {"--to", "tp8"}).err.find("'bad.txt' byte 4: no token id"), std::string::npos);
+  EXPECT_NE(pages("match", "bad.txt", {"--to", "tp8"}).err.find("'bad.txt' byte 4: not a token id"), std::string::npos);
 }
 
 TEST_F(CliStore, AFolderThatIsNoStoreIsRefused) {

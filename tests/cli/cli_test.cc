@@ -61,17 +61,48 @@ TEST_F(Cli, HelpNamesEveryCommandAndTheExitCodes) {
   const std::string help = output_of({"--help"});
   for (const std::string& command : commands())
     EXPECT_NE(help.find("\n  " + command + " "), std::string::npos) << command;
-  EXPECT_NE(help.find("0 done, 1 the operation failed (a file that was there is as it was), 2 bad input or usage"),
+  EXPECT_NE(help.find("0 done, 1 the operation failed (existing files are unchanged), 2 bad input or usage"),
             std::string::npos);
 }
 
-TEST_F(Cli, HelpOfEveryCommandHasAnExample) {
-  for (const std::string& command : commands()) {
-    const std::string help = output_of({command, "--help"});
+// Each command and each of its subcommands, "store", "store put", ..., as the help lists them.
+std::vector<std::vector<std::string>> command_paths(
+    const std::function<std::string(std::vector<std::string>)>& help_of) {
+  std::vector<std::vector<std::string>> paths = {{}};
+  for (size_t i = 0; i < paths.size(); ++i) {
+    bool is_list = false;
+    for (const std::string& line : lines_of(help_of(paths[i]))) {
+      if (is_list && line.empty()) break;
+      if (is_list && line.size() > 2 && line[2] != ' ') {
+        paths.push_back(paths[i]);
+        paths.back().push_back(line.substr(2, line.find(' ', 2) - 2));
+      }
+      is_list |= line == "Subcommands:";
+    }
+  }
+  return paths;
+}
+
+TEST_F(Cli, HelpOfEveryCommandHasItsOwnExamplesAndAHundredColumnsAtMost) {
+  const auto help_of = [this](std::vector<std::string> path) {
+    path.push_back("--help");
+    return output_of(path);
+  };
+  const std::vector<std::vector<std::string>> paths = command_paths(help_of);
+  EXPECT_GT(paths.size(), commands().size() + 12);  // 13 commands of 'store' and 'store pages'
+  for (const std::vector<std::string>& path : paths) {
+    std::string name = "crossdock";
+    for (const std::string& word : path) name += " " + word;
+    SCOPED_TRACE(name);
+    const std::string help = help_of(path);
     const size_t example = help.find("\nExample");
-    ASSERT_NE(example, std::string::npos) << command;
-    EXPECT_NE(help.find("crossdock " + command, example), std::string::npos) << help;
-    EXPECT_EQ(output_of({command, "-h"}), help);
+    ASSERT_NE(example, std::string::npos) << help;
+    EXPECT_NE(help.find(name + " ", example), std::string::npos) << help;
+    for (const std::string& line : lines_of(help)) EXPECT_LE(line.size(), 100u) << line;
+    if (path.empty()) continue;
+    std::vector<std::string> brief = path;
+    brief.push_back("-h");
+    EXPECT_EQ(output_of(brief), help);
   }
 }
 

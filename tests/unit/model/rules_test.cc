@@ -143,7 +143,7 @@ const std::vector<Broken>& broken_documents() {
        [](json& d) {
          d["groups"][0]["layers"] = {{0, 3}};
        }},
-      {Rule::kComponentRepeated, "cache schema group 1 (layers 2): component 'key' stands there twice", Kind::kSchema,
+      {Rule::kComponentRepeated, "cache schema group 1 (layers 2): component 'key' is listed twice", Kind::kSchema,
        [](json& d) { d["groups"][1]["components"][1]["name"] = "key"; }},
       {Rule::kItemBytes, "component 'key': item_bytes 2 differs from the 1 of dtype float8_e4m3fn", Kind::kSchema,
        [](json& d) { d["groups"][0]["components"][0]["item_bytes"] = 2; }},
@@ -152,7 +152,7 @@ const std::vector<Broken>& broken_documents() {
 
       {Rule::kTopologyEmpty, "topology: there are no participants", Kind::kTopology,
        [](json& d) { d["participants"] = json::array(); }},
-      {Rule::kParticipantRepeated, "topology participant 'p0-t0': the participant stands there twice", Kind::kTopology,
+      {Rule::kParticipantRepeated, "topology participant 'p0-t0': the participant is listed twice", Kind::kTopology,
        [](json& d) { d["participants"][1]["id"] = "p0-t0"; }},
       {Rule::kRankRepeated, "topology participant 'p0-t1': rank dp 0 pp 0 tp 0 cp 0 ep 0 is also that of 'p0-t0'",
        Kind::kTopology, [](json& d) { d["participants"][1]["rank"]["tp"] = 0; }},
@@ -264,9 +264,9 @@ const std::vector<Broken>& broken_documents() {
          d["tokens"] = {3, 3};
        }},
 
-      {Rule::kDeviceRepeated, "device 'gpu0': the device stands there twice", Kind::kBinding,
+      {Rule::kDeviceRepeated, "device 'gpu0': the device is listed twice", Kind::kBinding,
        [](json& d) { d["devices"].push_back(d["devices"][0]); }},
-      {Rule::kRegionRepeated, "region 'pool': the region stands there twice", Kind::kBinding,
+      {Rule::kRegionRepeated, "region 'pool': the region is listed twice", Kind::kBinding,
        [](json& d) { d["regions"].push_back(d["regions"][0]); }},
       {Rule::kRegionDevice, "region 'pool': there is no device 'gpu9'", Kind::kBinding,
        [](json& d) { d["regions"][0]["device"] = "gpu9"; }},
@@ -275,7 +275,7 @@ const std::vector<Broken>& broken_documents() {
        Kind::kBinding, [](json& d) { d["devices"][0]["registration_bytes_max"] = 1000; }},
       {Rule::kSizeOverflow, "region 'pool': 1024 bytes from address 18446744073709551615 end past 2^64", Kind::kBinding,
        [](json& d) { d["regions"][0]["address"] = UINT64_MAX; }},
-      {Rule::kPageTableRepeated, "page table 'pages': the page table stands there twice", Kind::kBinding,
+      {Rule::kPageTableRepeated, "page table 'pages': the page table is listed twice", Kind::kBinding,
        [](json& d) { d["page_tables"].push_back(d["page_tables"][0]); }},
       {Rule::kPageSlots, "page table 'pages': slot 5 holds two pages", Kind::kBinding,
        [](json& d) {
@@ -340,9 +340,9 @@ const std::vector<Broken>& broken_documents() {
        [](json& d) {
          d["views"][3]["tokens"] = {0, 2};
        }},
-      {Rule::kObjectKeyRepeated, "object 'request-17/full': the object stands there twice", Kind::kManifest,
+      {Rule::kObjectKeyRepeated, "object 'request-17/full': the object is listed twice", Kind::kManifest,
        [](json& d) { d["objects"].push_back(d["objects"][0]); }},
-      {Rule::kObjectKeyRepeated, "part 'full-h0': the key stands there twice", Kind::kLayout,
+      {Rule::kObjectKeyRepeated, "part 'full-h0': the key is listed twice", Kind::kLayout,
        [](json& d) { d["parts"][1]["key"] = "full-h0"; }},
       {Rule::kObjectChunks, "object 'request-17/full': 640 bytes in chunks of 256 need 3 checksums, not 2",
        Kind::kManifest,
@@ -369,11 +369,11 @@ const std::vector<Broken>& broken_documents() {
        [](json& d) { d["edges"][11][6] = 99; }},
       {Rule::kPlanIndex, "plan: source 'p9' has no edge", Kind::kPlan, [](json& d) { d["sources"].push_back("p9"); }},
       {Rule::kPlanEdge, "plan edge 0: moves nothing", Kind::kPlan, [](json& d) { d["edges"][0][5] = 0; }},
-      {Rule::kPlanEdge, "plan edge 1: stands there twice", Kind::kPlan,
+      {Rule::kPlanEdge, "plan edge 1: is listed twice", Kind::kPlan,
        [](json& d) { d["edges"].push_back(d["edges"][0]); }},
       {Rule::kPlanTensor, "plan edge 0: heads [0,3) end past head count 2 (component key)", Kind::kPlan,
        [](json& d) { d["edges"][0][5] = 3; }},
-      {Rule::kPlanTensor, "plan tensor 1: stands there twice", Kind::kPlan,
+      {Rule::kPlanTensor, "plan tensor 1: is listed twice", Kind::kPlan,
        [](json& d) { d["tensors"].push_back(d["tensors"][0]); }},
       {Rule::kPlanParticipant, "plan targets: a plan is for at least one target", Kind::kPlan,
        [](json& d) { d["targets"] = json::array(); }},
@@ -429,7 +429,7 @@ const std::vector<BrokenText>& broken_texts() {
       {Rule::kJsonBytes, "document: 12 bytes, more than the limit of 11", "{\"a\":[1,2]} ", {.bytes_max = 11}},
       {Rule::kJsonDepth, "document a[0]: nested deeper than the limit of 3", "{\"a\":[[[1]]]}", {.depth_max = 3}},
       {Rule::kJsonValues, "document a: more than the limit of 3 values", "{\"a\":[1,2,3]}", {.values_max = 3}},
-      {Rule::kFieldRepeated, "document a[0]: field 'b' stands there twice", "{\"a\":[{\"b\":1,\"c\":2,\"b\":3}]}"},
+      {Rule::kFieldRepeated, "document a[0]: field 'b' is listed twice", "{\"a\":[{\"b\":1,\"c\":2,\"b\":3}]}"},
       {Rule::kFieldType, "document: must be an object, not an array", "[]"},
   };
   return table;

@@ -483,7 +483,7 @@ std::string kimi(const std::string& full, const std::string& kda, const std::str
 
 TEST(HfConfig, RefusesKimiLayersThatAreNotEachThereOnce) {
   EXPECT_EQ(schema_of(kimi("[3]", "[1,2]")).groups.size(), 2u);
-  expect_contains(refusal(Rule::kConfigField, kimi("[3]", "[1,3]")), "layer 3 stands there twice");
+  expect_contains(refusal(Rule::kConfigField, kimi("[3]", "[1,3]")), "layer 3 is listed twice");
   expect_contains(refusal(Rule::kConfigField, kimi("[3]", "[1]")), "layer 2 of 3 is neither here");
   expect_contains(refusal(Rule::kConfigField, kimi("[3]", "[0,1,2]")), "layer 0 is not within 1 to 3");
   refusal(Rule::kConfigField, kimi("[4]", "[1,2]"));

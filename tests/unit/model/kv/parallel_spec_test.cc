@@ -80,7 +80,7 @@ TEST(ParallelSpec, SaysWhatIsWrongAtWhichCharacter) {
       {"tp+2", "3", "tp has no size"},
       {"tp08", "3", "the size of tp begins with a zero"},
       {"tp00", "3", "the size of tp begins with a zero"},
-      {"tp4pp2Tp4", "7", "tp stands there twice"},
+      {"tp4pp2Tp4", "7", "tp is listed twice"},
       {"tp4x", "5", "an axis is missing at the end; " + axes},
       {"tp4--pp2", "5", "'-' is no axis; " + axes},
       {"tp4,pp2", "4", "',' is no axis; " + axes},

@@ -92,7 +92,7 @@ TEST(JsonTree, ARepeatedFieldIsFoundAmongManyInAnyOrder) {
   EXPECT_TRUE(JsonTree::parse(text + "\"z\":0}", JsonLimits(), none));
   Diagnostics diagnostics;
   EXPECT_FALSE(JsonTree::parse(text + "\"k17\":0}", JsonLimits(), diagnostics));
-  EXPECT_EQ(diagnostics.kept()[0].to_line(), "document: field 'k17' stands there twice [field-repeated]");
+  EXPECT_EQ(diagnostics.kept()[0].to_line(), "document: field 'k17' is listed twice [field-repeated]");
 }
 
 TEST(Documents, OneReadingReportsSeveralDiagnostics) {

@@ -667,13 +667,13 @@ TEST(PlanReading, AnIndexIsAnEntryOfItsList) {
 TEST(PlanReading, AContentThatBreaksARuleGetsItsLine) {
   const std::vector<Broken> table = {
       {Rule::kPlanIndex, "plan: source 'p2' has no edge", [](json& d) { d["sources"].push_back("p2"); }},
-      {Rule::kPlanEdge, "plan edge 1: stands there twice", [](json& d) { d["edges"].push_back(d["edges"][0]); }},
+      {Rule::kPlanEdge, "plan edge 1: is listed twice", [](json& d) { d["edges"].push_back(d["edges"][0]); }},
       {Rule::kPlanEdge, "plan edge 0: moves nothing", [](json& d) { d["edges"][0][5] = 0; }},
       {Rule::kPlanEdge, "plan edge 4: moves nothing",
        [](json& d) {
          d["token_sets"][2]["intervals"] = {{0, 4}};
        }},
-      {Rule::kPlanTensor, "plan tensor 1: stands there twice",
+      {Rule::kPlanTensor, "plan tensor 1: is listed twice",
        [](json& d) { d["tensors"].push_back(d["tensors"][0]); }},
       {Rule::kPlanTensor, "plan tensor 0: has no layer", [](json& d) { d["tensors"][0]["layers"] = json::array(); }},
       {Rule::kPlanTensor, "plan edge 1: heads [0,2) end past head count 1 (component scale)",
@@ -706,11 +706,11 @@ TEST(PlanReading, AContentThatBreaksARuleGetsItsLine) {
        }},
       {Rule::kPlanParticipant, "plan targets: a plan is for at least one target",
        [](json& d) { d["targets"] = json::array(); }},
-      {Rule::kPlanParticipant, "plan targets: a target stands there twice",
+      {Rule::kPlanParticipant, "plan targets: a target is listed twice",
        [](json& d) {
          d["targets"] = {"q0", "q0"};
        }},
-      {Rule::kPlanParticipant, "plan sources: a source stands there twice",
+      {Rule::kPlanParticipant, "plan sources: a source is listed twice",
        [](json& d) {
          d["sources"] = {"p0", "p0"};
        }},

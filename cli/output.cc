@@ -1,0 +1,99 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdio>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/number_text.h"
+#include "base/utf8.h"
+#include "model/wire/json_writer.h"
+
+namespace crossdock::cli {
+namespace {
+
+// Blocks interrupts, so that no temporary file is left behind.
+class InterruptsHeld {
+ public:
+  InterruptsHeld() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+    CHECK(pthread_sigmask(SIG_BLOCK, &signals, &before_) == 0);
+  }
+  ~InterruptsHeld() { CHECK(pthread_sigmask(SIG_SETMASK, &before_, nullptr) == 0); }
+  InterruptsHeld(const InterruptsHeld&) = delete;
+  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+void tell(std::string_view line) {
+  const std::string text = fmt::format("crossdock: {}\n", printable(line));
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+Status flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Status();
+  return Status(Code::kIo, "cannot write to standard output");
+}
+
+int fail(ExitCode exit_code, std::string_view message) {
+  tell(fmt::format("error: {}", message));
+  return exit_code;
+}
+
+std::string diagnostic_lines(const std::string& path, const Diagnostics& diagnostics) {
+  std::string lines;
+  for (const Diagnostic& diagnostic : diagnostics.kept())
+    lines += fmt::format("{}: {}\n", printable(path), diagnostic.to_line());
+  if (diagnostics.total() > diagnostics.kept().size())
+    lines += fmt::format("{}: and {} more errors\n", printable(path), diagnostics.total() - diagnostics.kept().size());
+  return lines;
+}
+
+int fail(const std::string& path, const Diagnostics& diagnostics) {
+  const std::string lines = diagnostic_lines(path, diagnostics);
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
+  return kBadInput;
+}
+
+int fail(const Diagnostics& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics.kept()) fail(kBadInput, diagnostic.to_line());
+  return kBadInput;
+}
+
+void encode_diagnostics(JsonWriter& out, const Diagnostics& diagnostics, bool with_document) {
+  out.begin_array();
+  for (const Diagnostic& diagnostic : diagnostics.kept()) {
+    out.begin_object();
+    if (with_document) out.key("document").string(printable(diagnostic.document));
+    out.key("message").string(printable(diagnostic.message));
+    out.key("place").string(printable(diagnostic.place));
+    out.key("rule").string(rule_name(diagnostic.rule));
+    out.end_object();
+  }
+  out.end_array();
+}
+
+int write_output(const std::string& path, const std::string& text, std::string_view what) {
+  if (path.empty() || path == "-" || path == "/dev/stdout") {
+    print(text + "\n");
+    return kDone;
+  }
+  const InterruptsHeld held;
+  const Status status = write_file(path, text);
+  if (!status.ok()) return fail(kFailed, status.message());
+  if (!what.empty()) tell(fmt::format("wrote {}: {}, {} bytes", path, what, grouped(text.size())));
+  return kDone;
+}
+
+}  // namespace crossdock::cli
