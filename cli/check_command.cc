@@ -5,8 +5,8 @@
 #include <map>
 #include <memory>
 
-#include "base/thread_count.h"
 #include "base/number_text.h"
+#include "base/thread_count.h"
 #include "base/utf8.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"

@@ -294,7 +294,7 @@ std::string json_line(Encode encode) {
   return out.take();
 }
 
-// Fields in the order that docs/formats.md gives them; JsonWriter would sort them.
+// Fields in the order that docs/formats/output.md gives them; JsonWriter would sort them.
 class Line {
  public:
   Line& text(std::string_view name, std::string_view value) {

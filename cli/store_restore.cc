@@ -6,9 +6,9 @@
 
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
+#include "base/number_text.h"
 #include "base/steady_clock.h"
 #include "base/thread_count.h"
-#include "base/number_text.h"
 #include "base/utf8.h"
 #include "cli/command_line.h"
 #include "cli/interrupt.h"

@@ -11,7 +11,7 @@
 
 namespace crossdock {
 
-// One rule, one name, one sentence. The list is docs/formats.md's table of rules.
+// One rule, one name, one sentence. docs/formats/rules.md lists them.
 enum class Rule {
 #define CROSSDOCK_RULE(constant, name, summary) constant,
 #include "model/rules.inc"

@@ -1,5 +1,5 @@
 // Topology: the participants of one runtime and the rank of each. Ranks are stated, never derived from an order.
-// Wire form: docs/formats.md, "crossdock.topology".
+// Wire form: docs/formats/topology.md.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// A completion in a recording, with all that a protocol may see of it: docs/formats.md, "crossdock.recording".
+// A completion in a recording, with all that a protocol may see of it: docs/formats/recording.md.
 #pragma once
 
 #include "executor/ports.h"

@@ -1,4 +1,4 @@
-// A control message in a recording: docs/formats.md, "crossdock.recording".
+// A control message in a recording: docs/formats/recording.md.
 #pragma once
 
 #include "executor/message.h"

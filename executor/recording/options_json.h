@@ -1,4 +1,4 @@
-// What a recorded protocol was made of: the header of a recording. docs/formats.md, "crossdock.recording".
+// What a recorded protocol was made of: the header of a recording. docs/formats/recording.md.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // A post in a recording. It is written only: a replay makes the same posts again and compares their texts. Steps are
-// named by how many they are, their bytes, and a SHA-256 of them: docs/formats.md, "crossdock.recording".
+// named by how many they are, their bytes, and a SHA-256 of them: docs/formats/recording.md.
 #pragma once
 
 #include <string>

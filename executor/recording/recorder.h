@@ -1,6 +1,6 @@
 // Recorder and replay: all that went into a protocol and came out of it, as lines of JSON. A recording has what the
 // protocol was made of (its kind, options and documents), so that replay() makes the same one, feeds it the same times
-// and completions, and compares what it posts, byte for byte. Wire form: docs/formats.md, "crossdock.recording".
+// and completions, and compares what it posts, byte for byte. Wire form: docs/formats/recording.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The small values of a recording in JSON: docs/formats.md, "crossdock.recording". Unlike a document's names, texts
+// The small values of a recording in JSON: docs/formats/recording.md. Unlike a document's names, texts
 // here may hold anything that a protocol, a store or an operating system said.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Runtime binding: where, for one operation, the bytes of one participant's part of a KV cache lie.
-// Wire form: docs/formats.md, "crossdock.binding".
+// Wire form: docs/formats/binding.md.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Cache schema: what a model keeps per layer. Layers with the same components form a group.
-// Wire form: docs/formats.md, "crossdock.cache_schema".
+// Wire form: docs/formats/cache_schema.md.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Placement manifest: which participant owns which part of a cache, without addresses.
-// Wire form: docs/formats.md, "crossdock.placement".
+// Wire form: docs/formats/placement.md.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Snapshot descriptor: what the bytes of a KV cache mean. Two snapshots are the same content exactly when their digests
 // are equal; whatever does not change content (pool sizes, host names) has no place in it.
-// Wire form: docs/formats.md, "crossdock.snapshot".
+// Wire form: docs/formats/snapshot.md.
 #pragma once
 
 #include <optional>

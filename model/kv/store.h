@@ -1,5 +1,5 @@
 // Store layout and store manifest: how a snapshot lies in objects.
-// Wire forms: docs/formats.md, "crossdock.store_layout" and "crossdock.store_manifest".
+// Wire forms: docs/formats/store_layout.md and docs/formats/store_manifest.md.
 #pragma once
 
 #include <array>

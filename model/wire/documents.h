@@ -1,4 +1,4 @@
-// The documents in JSON: strict reading, canonical writing, identity. docs/formats.md is the specification.
+// The documents in JSON: strict reading, canonical writing, identity. docs/formats/ is the specification.
 #pragma once
 
 #include <optional>

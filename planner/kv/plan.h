@@ -1,6 +1,6 @@
 // Transfer plan: who sends which elements to whom, exactly and without addresses. Its size follows the number of
 // distinct ownership regions, not layers x heads x tokens: an edge holds a set of layers, an interval of heads and a
-// set of tokens. Wire form: docs/formats.md, "crossdock.plan".
+// set of tokens. Wire form: docs/formats/plan.md.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// A transfer plan in JSON: docs/formats.md, "crossdock.plan".
+// A transfer plan in JSON: docs/formats/plan.md.
 #pragma once
 
 #include <optional>

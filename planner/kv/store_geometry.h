@@ -1,4 +1,4 @@
-// Where a store layout puts things: the objects of each part, and the arrays in them. docs/formats.md, "Store layout".
+// Where a store layout puts things: the objects of each part, and the arrays in them. docs/formats/store_layout.md.
 #pragma once
 
 #include <cstdint>

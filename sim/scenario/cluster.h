@@ -1,4 +1,4 @@
-// Cluster: what a simulation knows of the machines. A value; wire form: docs/formats.md, "crossdock.cluster".
+// Cluster: what a simulation knows of the machines. A value; wire form: docs/formats/cluster.md.
 #pragma once
 
 #include <cstdint>

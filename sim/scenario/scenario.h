@@ -1,5 +1,5 @@
 // Scenario: one simulated run as data: what happens (works), what disturbs it (faults), and what is expected. The three
-// are independent. Wire form: docs/formats.md, "crossdock.scenario"; docs/simulation.md says how to write one.
+// are independent. Wire form: docs/formats/scenario.md; docs/simulation.md says how to write one.
 #pragma once
 
 #include <cstdint>

@@ -311,7 +311,7 @@ TEST_F(Cli, APipeIsWrittenAsItIs) {
 }
 
 // 1400 participants with 2048 intervals of layers, each a list of two numbers: 3 x 2048 x 1400 values are more than
-// the 8,388,608 that a reader takes (docs/formats.md).
+// the 8,388,608 that a reader takes (docs/formats/README.md).
 TEST_F(Cli, ADocumentThatNobodyCouldReadIsNotWritten) {
   json schema = json::parse(to_json(example_cache_schema()));
   schema["groups"].erase(2);
@@ -661,7 +661,7 @@ TEST_F(Cli, InspectShowsTheCacheAndThePagesOfAPlacement) {
   EXPECT_EQ(row_of(cycles, "p0-t7-c1"), "p0-t7-c1 0-79 key,value 7 block 1 of 2 x 16 0 of 1 20,480 0");
 }
 
-// The views of docs/formats.md, their intervals as people count: [0,2) is 0-1.
+// The views of docs/formats/binding.md, their intervals as people count: [0,2) is 0-1.
 TEST_F(Cli, InspectShowsWhereViewsLie) {
   const std::string binding = output_of({"inspect", "-"}, to_json(example_binding()));
   EXPECT_NE(binding.find("\n"
@@ -755,7 +755,7 @@ TEST_F(Cli, DigestDoesNotDependOnOrderOrSpacing) {
   write("a.json", placement.dump());
   write("b.json", backwards.dump(4) + "\n\n");
   ASSERT_NE(read("a.json").substr(0, 20), read("b.json").substr(0, 20));
-  const std::string digest = "0891be7b92eddac5a420f3c65d4ef2d9f223f912f81c81457ad30409b794bf56";  // docs/formats.md
+  const std::string digest = "0891be7b92eddac5a420f3c65d4ef2d9f223f912f81c81457ad30409b794bf56";  // docs/formats/placement.md
   EXPECT_EQ(output_of({"digest", "a.json", "b.json"}),
             "sha256:" + digest + "  a.json\nsha256:" + digest + "  b.json\n");
   json renamed = placement;

@@ -847,7 +847,7 @@ RC_GTEST_PROP(Lowering, CopiesEachRequiredByteOnceAndTouchesNothingElse, (const 
 
 using ObjectMemory = std::map<RegionId, Bytes>;
 
-// Where a store layout puts an element: docs/formats.md, "Store layout", written out.
+// Where a store layout puts an element: docs/formats/store_layout.md, written out.
 class NaiveLayout {
  public:
   explicit NaiveLayout(const StoreLayout& layout) : layout_(layout) {}

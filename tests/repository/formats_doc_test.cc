@@ -1,21 +1,23 @@
-// docs/formats.md shows the rules and an example of each document as the program has them. To bring it up to date, run
-// this test with CROSSDOCK_UPDATE_DOCS=1 in the environment.
+// docs/formats/ has a page for each kind of document, with an example that the program's own reader accepts, and a page
+// with the program's table of rules. To bring the generated sections up to date, run this test with
+// CROSSDOCK_UPDATE_DOCS=1 in the environment.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
-#include "base/file.h"
 #include "planner/kv/make_plan.h"
 #include "planner/kv/plan_json.h"
+#include "tests/support/doc_pages.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/paths.h"
 
 namespace crossdock::testing {
 namespace {
 
-const std::string kPath = source_path("docs/formats.md");
+namespace fs = std::filesystem;
 
 // Short arrays and objects on one line, long ones indented: canonical JSON is hard to read.
 std::string pretty(const nlohmann::json& value, size_t indent) {
@@ -41,50 +43,83 @@ Valid<TransferPlan> example_plan() {
   return make_plan(plan_side(source).value(), plan_side(target).value(), options, PlanLimits(), diagnostics).value();
 }
 
-std::string example_section(const std::string& title, std::string_view schema, const std::string& text,
-                            const Sha256Digest& digest) {
-  return "### " + title + " (`" + std::string(schema) + "`)\n\n```json\n" + pretty(nlohmann::json::parse(text), 0) +
-         "\n```\n\nDigest: `sha256:" + digest.hex() + "`\n\n";
+// "crossdock.placement" -> "docs/formats/placement.md"
+std::string page_path(std::string_view schema) {
+  return "docs/formats/" + std::string(schema.substr(schema.find('.') + 1)) + ".md";
 }
 
-std::string generated_examples() {
-  std::string text;
+void expect_example(std::string_view schema, const std::string& text, const Sha256Digest& digest) {
+  expect_generated(
+      page_path(schema), "example",
+      "```json\n" + pretty(nlohmann::json::parse(text), 0) + "\n```\n\nDigest: `sha256:" + digest.hex() + "`\n");
+}
+
+TEST(FormatsDocument, ShowsTheExamplesThatTheProgramWrites) {
   for (const ExampleDocument& example : example_documents())
-    text += example_section(example.title, schema_name(example.document), to_json(example.document),
-                            digest(example.document));
+    expect_example(schema_name(example.document), to_json(example.document), digest(example.document));
   const Valid<TransferPlan> plan = example_plan();
-  return text + example_section("Transfer plan", "crossdock.plan", plan_to_json(plan), digest(plan));
+  expect_example("crossdock.plan", plan_to_json(plan), digest(plan));
 }
 
-std::string generated_rules() {
+TEST(FormatsDocument, ShowsTheRulesThatTheProgramHas) {
   std::string text = "| rule | what has to hold |\n|---|---|\n";
   for (const RuleInfo& info : rule_table())
     text += "| `" + std::string(info.name) + "` | " + std::string(info.summary) + " |\n";
-  return text + "\n";
+  expect_generated("docs/formats/rules.md", "rules", text);
 }
 
-// Replaces what stands between the two marker lines.
-std::string with_generated(const std::string& text, const std::string& name, const std::string& generated) {
-  const std::string begin_marker = "<!-- generated: " + name + " -->\n";
-  const std::string end_marker = "<!-- end of " + name + " -->";
-  const size_t begin = text.find(begin_marker);
-  const size_t end = text.find(end_marker);
-  EXPECT_NE(begin, std::string::npos) << begin_marker;
-  EXPECT_NE(end, std::string::npos) << end_marker;
-  if (begin == std::string::npos || end == std::string::npos) return text;
-  return text.substr(0, begin + begin_marker.size()) + "\n" + generated + text.substr(end);
-}
-
-TEST(FormatsDocument, ShowsTheRulesAndExamplesThatTheProgramHas) {
-  const Result<std::string> text = read_file(kPath, 1 << 20);
-  ASSERT_TRUE(text.ok()) << text.status().message();
-  const std::string wanted =
-      with_generated(with_generated(text.value(), "examples", generated_examples()), "rules", generated_rules());
-  if (std::getenv("CROSSDOCK_UPDATE_DOCS") != nullptr) {
-    ASSERT_TRUE(write_file(kPath, wanted).ok());
+// What the program's readers make of a block: the identity that the page has to state. Empty when they refuse it.
+std::string digest_of_block(const std::string& block, Diagnostics& diagnostics) {
+  if (nlohmann::json::parse(block).at("schema") == "crossdock.plan") {
+    const std::optional<PlanDocument> plan = read_plan(block, JsonLimits(), diagnostics);
+    return plan ? digest(plan->plan).hex() : std::string();
   }
-  const Result<std::string> now = read_file(kPath, 1 << 20);
-  EXPECT_TRUE(now.value() == wanted) << "docs/formats.md is out of date: run this test with CROSSDOCK_UPDATE_DOCS=1";
+  const std::optional<AnyDocument> document = read_any_document(block, JsonLimits(), diagnostics);
+  return document ? digest(*document).hex() : std::string();
+}
+
+TEST(FormatsDocument, EachExampleIsReadFromItsPageAndHasTheStatedDigest) {
+  std::set<std::string> schemas = {"crossdock.plan"};
+  for (const ExampleDocument& example : example_documents()) schemas.emplace(schema_name(example.document));
+  for (const std::string& schema : schemas) {
+    SCOPED_TRACE(schema);
+    const std::string page = doc_page(page_path(schema));
+    const std::vector<std::string> blocks = code_blocks(page, "json");
+    EXPECT_FALSE(blocks.empty());
+    for (const std::string& block : blocks) {
+      EXPECT_EQ(nlohmann::json::parse(block).at("schema"), schema);
+      Diagnostics diagnostics;
+      const std::string identity = digest_of_block(block, diagnostics);
+      EXPECT_FALSE(identity.empty()) << diagnostic_lines(diagnostics);
+      EXPECT_NE(page.find("Digest: `sha256:" + identity + "`"), page.npos) << identity;
+    }
+  }
+}
+
+// Each page is about a document with this schema, which its title names, or about something else in this list.
+const std::set<std::string> kOtherPages = {"README", "mooncake", "output", "page_keys", "rules"};
+// Read from their pages by the tests of their readers: ClusterDocument, ScenarioDocument and Recorder.
+const std::set<std::string> kReadElsewhere = {"cluster", "recording", "scenario"};
+
+TEST(FormatsDocument, EachKindOfDocumentHasItsPageAndTheIndexNamesAllPages) {
+  std::set<std::string> wanted = kReadElsewhere;
+  wanted.insert("plan");
+  for (const ExampleDocument& example : example_documents())
+    wanted.emplace(schema_name(example.document).substr(std::string_view("crossdock.").size()));
+  std::set<std::string> found;
+  const std::string index = doc_page("docs/formats/README.md");
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_path("docs/formats"))) {
+    const std::string name = entry.path().stem();
+    if (name != "README") {
+      EXPECT_NE(index.find("[" + name + "](" + name + ".md)"), index.npos) << name << " is not in the index";
+    }
+    if (kOtherPages.contains(name)) continue;
+    found.insert(name);
+    const std::string first_line = "(`crossdock." + name + "`)\n";
+    const std::string page = doc_page("docs/formats/" + name + ".md");
+    EXPECT_EQ(page.find(first_line) + first_line.size(), page.find('\n') + 1) << name;
+  }
+  EXPECT_EQ(found, wanted);
 }
 
 TEST(FormatsDocument, EachExampleIsReadBackAsItIs) {

@@ -1,4 +1,4 @@
-// One small example of each document: for docs/formats.md, for tests that break one rule at a time, and as fuzz seeds.
+// One small example of each document: for docs/formats/, for tests that break one rule at a time, and as fuzz seeds.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct ExampleDocument {
   AnyDocument document;
 };
 
-// All of them, in the order of docs/formats.md.
+// All of them, in the order of the index in docs/formats/README.md.
 std::vector<ExampleDocument> example_documents();
 
 // The value inside, or a test failure that shows the diagnostics.

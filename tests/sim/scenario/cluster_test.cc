@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/scenario_files.h"
+#include "tests/support/doc_pages.h"
 #include "tests/support/paths.h"
 
 namespace crossdock::testing {
@@ -154,9 +157,24 @@ TEST(ClusterDocument, TextThatIsNotJsonIsRefused) {
 }
 
 TEST(ClusterDocument, TheExampleOfTheFormatsDocumentIsRead) {
-  const std::string text = read_file(source_path("docs/formats.md"), 1 << 20).value();
-  const size_t begin = text.find("```json\n", text.find("## Cluster\n")) + 8;
-  EXPECT_EQ(read_or_die(text.substr(begin, text.find("```", begin) - begin)).name, "pair");
+  const std::vector<std::string> blocks = code_blocks(doc_page("docs/formats/cluster.md"), "json");
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(read_or_die(blocks[0]).name, "pair");
+}
+
+// The page of the format, and the page that says how to write a scenario.
+TEST(ScenarioDocument, TheExamplesOfTheDocumentsAreReadAndKeepTheRules) {
+  for (const char* path : {"docs/formats/scenario.md", "docs/simulation.md"}) {
+    SCOPED_TRACE(path);
+    const std::vector<std::string> blocks = code_blocks(doc_page(path), "json");
+    ASSERT_EQ(blocks.size(), 1u);
+    Diagnostics diagnostics;
+    const std::optional<Scenario> scenario =
+        read_scenario(blocks[0], clusters_beside(source_path("scenarios/x.json")), "scenario", diagnostics);
+    ASSERT_TRUE(scenario) << diagnostics.to_status().message();
+    check_scenario(*scenario, diagnostics);
+    EXPECT_TRUE(diagnostics.empty()) << diagnostics.to_status().message();
+  }
 }
 
 // ---- Ways

@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "tests/support/paths.h"
+#include "tests/support/doc_pages.h"
 #include "tests/support/recorded_runs.h"
 
 namespace crossdock::testing {
@@ -136,9 +134,9 @@ TEST(Recorder, EachDocumentStandsOnceAndBeforeItIsNamed) {
   }
 }
 
-// docs/formats.md shows the first lines of each kind of a writer's recording.
+// docs/formats/recording.md shows the first lines of each kind of a writer's recording.
 std::string example_lines() {
-  std::string text = "\n```json\n";
+  std::string text = "```jsonl\n";
   std::set<std::string> kinds;
   for (const std::string& line : recording_lines(recording_of("source/p0-t0"))) {
     const json value = json::parse(line);
@@ -147,23 +145,11 @@ std::string example_lines() {
     if (kind == "crossdock.placement" || kind == "crossdock.binding") continue;  // long
     if (kinds.insert(has_message ? "job" : kind).second) text += line + "\n";
   }
-  return text + "```\n\n";
+  return text + "```\n";
 }
 
 TEST(Recorder, TheFormatsDocumentShowsLinesOfARecording) {
-  const std::string path = source_path("docs/formats.md");
-  const std::string text = read_file(path, 1 << 20).value();
-  const std::string begin_marker = "<!-- generated: recording -->\n";
-  const size_t begin = text.find(begin_marker) + begin_marker.size();
-  const size_t end = text.find("<!-- end of recording -->");
-  ASSERT_LE(begin, end);
-  ASSERT_NE(end, std::string::npos);
-  if (std::getenv("CROSSDOCK_UPDATE_DOCS") != nullptr) {
-    ASSERT_TRUE(write_file(path, text.substr(0, begin) + example_lines() + text.substr(end)).ok());
-    return;
-  }
-  EXPECT_EQ(text.substr(begin, end - begin), example_lines())
-      << "docs/formats.md is out of date: run this test with CROSSDOCK_UPDATE_DOCS=1";
+  expect_generated("docs/formats/recording.md", "recording", example_lines());
 }
 
 }  // namespace
