@@ -15,9 +15,8 @@
 #include "model/kv/snapshot.h"
 #include "model/kv/store.h"
 #include "model/topology.h"
-#include "model/wire/decode.h"
+#include "model/wire/describe.h"
 #include "model/wire/documents.h"
-#include "model/wire/json_writer.h"
 
 namespace crossdock {
 
@@ -51,6 +50,22 @@ Document decode_embedded(const JsonCursor& cursor) {
   in.finish();
   return document;
 }
+
+namespace form {
+
+struct Embedded {
+  template <class Document>
+  void read(const JsonCursor& cursor, Document& document) const {
+    document = decode_embedded<Document>(cursor);
+  }
+  template <class Document>
+  void write(JsonWriter& out, const Document& document) const {
+    DocumentCodec<Document>::encode(out, document, false);
+  }
+};
+inline constexpr Embedded kEmbedded;
+
+}  // namespace form
 
 // True when the document's header is right and names this schema; else diagnostics.
 bool check_header(const JsonCursor& cursor, std::string_view schema);

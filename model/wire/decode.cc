@@ -16,15 +16,6 @@ constexpr size_t kShownBytesMax = 40;  // of the document's own text in a messag
 
 std::string shown(std::string_view text) { return shorten(text, kShownBytesMax); }
 
-// `minimum`, and a diagnostic, when the value is something else or below it.
-uint64_t read_number(const JsonCursor& cursor, uint64_t minimum) {
-  const uint64_t diagnostics_before = cursor.diagnostics.total();
-  const uint64_t value = cursor.unsigned_integer();
-  if (cursor.diagnostics.total() != diagnostics_before) return minimum;
-  if (value < minimum) cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", value, minimum));
-  return std::max(value, minimum);
-}
-
 }  // namespace
 
 std::string JsonPath::text() const {
@@ -53,6 +44,14 @@ uint64_t JsonCursor::unsigned_integer() const {
     return 0;
   }
   return require(JsonKind::kUnsigned) ? value.as_unsigned() : 0;
+}
+
+uint64_t JsonCursor::number(uint64_t minimum) const {
+  const uint64_t diagnostics_before = diagnostics.total();
+  const uint64_t read = unsigned_integer();
+  if (diagnostics.total() != diagnostics_before) return minimum;
+  if (read < minimum) refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", read, minimum));
+  return std::max(read, minimum);
 }
 
 bool JsonCursor::boolean() const { return require(JsonKind::kBool) && value.as_bool(); }
@@ -113,6 +112,14 @@ IntervalSet JsonCursor::interval_set() const {
   return IntervalSet::from_ranges(std::move(ranges));
 }
 
+std::optional<size_t> JsonCursor::choice(std::span<const std::string_view> choices) const {
+  if (!require(JsonKind::kString)) return std::nullopt;
+  const auto found = std::find(choices.begin(), choices.end(), value.text());
+  if (found != choices.end()) return static_cast<size_t>(found - choices.begin());
+  refuse(Rule::kFieldChoice, fmt::format("'{}' is not one of {}", shown(value.text()), fmt::join(choices, ", ")));
+  return std::nullopt;
+}
+
 ObjectReader::ObjectReader(const JsonCursor& cursor) : cursor_(cursor), is_object_(cursor.require(JsonKind::kObject)) {
   if (is_object_) expected_ = cursor.value.first();
 }
@@ -133,13 +140,13 @@ std::optional<JsonValue> ObjectReader::take(std::string_view name, bool is_requi
 
 uint64_t ObjectReader::number(std::string_view name, uint64_t minimum) {
   uint64_t number = minimum;
-  required(name, [&](const JsonCursor& cursor) { number = read_number(cursor, minimum); });
+  required(name, [&](const JsonCursor& cursor) { number = cursor.number(minimum); });
   return number;
 }
 
 std::optional<uint64_t> ObjectReader::optional_number(std::string_view name, uint64_t minimum) {
   std::optional<uint64_t> number;
-  optional(name, [&](const JsonCursor& cursor) { number = read_number(cursor, minimum); });
+  optional(name, [&](const JsonCursor& cursor) { number = cursor.number(minimum); });
   return number;
 }
 
@@ -176,12 +183,7 @@ IntervalSet ObjectReader::interval_set(std::string_view name) {
 std::string ObjectReader::choice(std::string_view name, const std::vector<std::string_view>& choices) {
   std::string text;
   required(name, [&](const JsonCursor& cursor) {
-    if (!cursor.require(JsonKind::kString)) return;
-    if (std::find(choices.begin(), choices.end(), cursor.value.text()) != choices.end())
-      text = cursor.value.text();
-    else
-      cursor.refuse(Rule::kFieldChoice,
-                    fmt::format("'{}' is not one of {}", shown(cursor.value.text()), fmt::join(choices, ", ")));
+    if (const std::optional<size_t> found = cursor.choice(choices)) text = choices[*found];
   });
   return text;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,12 +40,15 @@ struct JsonCursor {
 
   // Each adds a diagnostic and returns a harmless value when the JSON value is something else.
   uint64_t unsigned_integer() const;
+  uint64_t number(uint64_t minimum) const;  // `minimum` where the value is something else or below it
   bool boolean() const;
   std::string string() const;        // any text, also empty
   std::string name() const;          // rule "name"
   Sha256Digest digest() const;       // rule "digest-text"
   Range range() const;               // [begin,end], begin <= end
   IntervalSet interval_set() const;  // [[begin,end],...] in any order, each not empty, none overlapping
+  // Which of these texts it is; empty when it is another.
+  std::optional<size_t> choice(std::span<const std::string_view> choices) const;
 
   // Calls visit(const JsonCursor&) for each element of an array.
   template <class Visit>
@@ -69,10 +73,12 @@ class ObjectReader {
   void required(std::string_view name, Read read) {
     if (const std::optional<JsonValue> value = take(name, true)) call(name, *value, read);
   }
-  // The same, but a missing field is legal. There is no null: a field is there or it is not.
+  // The same, but a missing field is legal, and the result says so. There is no null: a field is there or it is not.
   template <class Read>
-  void optional(std::string_view name, Read read) {
-    if (const std::optional<JsonValue> value = take(name, false)) call(name, *value, read);
+  bool optional(std::string_view name, Read read) {
+    const std::optional<JsonValue> value = take(name, false);
+    if (value) call(name, *value, read);
+    return value.has_value();
   }
 
   // Shorthands for required fields. A number below `minimum` is a diagnostic.
@@ -87,6 +93,7 @@ class ObjectReader {
   std::optional<uint64_t> optional_number(std::string_view name, uint64_t minimum = 0);
 
   void finish();
+  const JsonCursor& cursor() const { return cursor_; }
 
  private:
   template <class Read>

@@ -12,8 +12,6 @@
 namespace crossdock {
 namespace {
 
-constexpr uint64_t kVersion = 1;
-
 constexpr std::string_view kKnownSchemas =
     "crossdock.binding, crossdock.cache_schema, crossdock.placement, crossdock.snapshot, crossdock.store_layout, "
     "crossdock.store_manifest, crossdock.topology";
@@ -25,10 +23,10 @@ std::string read_header(const JsonCursor& cursor) {
   std::string schema = in.string("schema");
   const uint64_t version = in.number("version");
   if (cursor.diagnostics.total() != diagnostics_before) return {};
-  if (version != kVersion) {
+  if (version != kWireVersion) {
     cursor.diagnostics.add(
         Rule::kSchemaVersion, cursor.path.field("version").text(),
-        fmt::format("version {} of '{}' is unknown; this program reads version {}", version, schema, kVersion));
+        fmt::format("version {} of '{}' is unknown; this program reads version {}", version, schema, kWireVersion));
     return {};
   }
   return schema;
@@ -164,7 +162,7 @@ void encode_schema(JsonWriter& out, std::string_view schema, bool with_header) {
 }
 
 void encode_version(JsonWriter& out, bool with_header) {
-  if (with_header) out.key("version").number(kVersion);
+  if (with_header) out.key("version").number(kWireVersion);
 }
 
 void encode(JsonWriter& out, Range range) { out.begin_array().number(range.begin()).number(range.end()).end_array(); }

@@ -32,8 +32,6 @@ struct NumberRange {
   bool is_above_least = false;
   double most = kNumberMax;
 };
-constexpr NumberRange kPositive = {0, true, kNumberMax};
-constexpr NumberRange kNotNegative = {0, false, kNumberMax};
 
 double parse_number(const JsonValue& value) {
   if (value.kind() == JsonKind::kUnsigned) return static_cast<double>(value.as_unsigned());
@@ -44,55 +42,52 @@ double parse_number(const JsonValue& value) {
   return end.ec == std::errc() ? number : 0;
 }
 
-double read_number(const JsonCursor& cursor, const NumberRange& range) {
-  if (cursor.value.kind() != JsonKind::kOtherNumber && cursor.value.kind() != JsonKind::kUnsigned) {
-    cursor.refuse(Rule::kFieldType, fmt::format("must be a number, not {}", json_kind_name(cursor.value.kind())));
-    return range.most;
+// A number of this range, with or without a fraction. One that is refused counts as the nearest that is allowed.
+struct NumberForm {
+  NumberRange range;
+
+  void read(const JsonCursor& cursor, double& value) const { value = read_number(cursor); }
+  // The shortest text that gives the number back; whole numbers without a fraction.
+  void write(JsonWriter& out, double value) const { out.raw(fmt::format("{}", value)); }
+
+ private:
+  double read_number(const JsonCursor& cursor) const {
+    if (cursor.value.kind() != JsonKind::kOtherNumber && cursor.value.kind() != JsonKind::kUnsigned) {
+      cursor.refuse(Rule::kFieldType, fmt::format("must be a number, not {}", json_kind_name(cursor.value.kind())));
+      return range.most;
+    }
+    const double number = parse_number(cursor.value);
+    if (range.is_above_least && number <= range.least) {
+      cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is not above {}", number, range.least));
+      return range.most;
+    }
+    if (number < range.least) {
+      cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", number, range.least));
+      return range.least;
+    }
+    if (number > range.most) cursor.refuse(Rule::kFieldType, fmt::format("{} is above {}", number, range.most));
+    return std::min(number, range.most);
   }
-  const double number = parse_number(cursor.value);
-  if (range.is_above_least && number <= range.least) {
-    cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is not above {}", number, range.least));
-    return range.most;
+};
+constexpr NumberForm kPositive = {{0, true, kNumberMax}};
+constexpr NumberForm kNotNegative = {{0, false, kNumberMax}};
+
+// An integer of this range. One that is refused counts as `most`: faults of what depends on it would only repeat this
+// one.
+struct CountForm {
+  uint64_t least = 1;
+  uint64_t most = 0;
+
+  void read(const JsonCursor& cursor, uint32_t& value) const {
+    const uint64_t diagnostics_before = cursor.diagnostics.total();
+    const uint64_t count = cursor.unsigned_integer();
+    if (cursor.diagnostics.total() == diagnostics_before && (count < least || count > most))
+      cursor.refuse(Rule::kFieldInteger, fmt::format("{} is not an integer from {} to {}", count, least, most));
+    value = static_cast<uint32_t>(cursor.diagnostics.total() == diagnostics_before ? count : most);
   }
-  if (number < range.least) {
-    cursor.refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", number, range.least));
-    return range.least;
-  }
-  if (number > range.most) cursor.refuse(Rule::kFieldType, fmt::format("{} is above {}", number, range.most));
-  return std::min(number, range.most);
-}
-
-double number_field(ObjectReader& in, std::string_view name, const NumberRange& range) {
-  double number = range.most;
-  in.required(name, [&](const JsonCursor& cursor) { number = read_number(cursor, range); });
-  return number;
-}
-
-// `most`, and a fault, when it is anything else: faults of what depends on it would only repeat this one.
-uint32_t read_count(const JsonCursor& cursor, uint64_t least, uint64_t most) {
-  const uint64_t diagnostics_before = cursor.diagnostics.total();
-  const uint64_t count = cursor.unsigned_integer();
-  if (cursor.diagnostics.total() == diagnostics_before && (count < least || count > most))
-    cursor.refuse(Rule::kFieldInteger, fmt::format("{} is not an integer from {} to {}", count, least, most));
-  return static_cast<uint32_t>(cursor.diagnostics.total() == diagnostics_before ? count : most);
-}
-
-uint32_t count_field(ObjectReader& in, std::string_view name, uint64_t most) {
-  uint32_t count = 1;
-  in.required(name, [&](const JsonCursor& cursor) { count = read_count(cursor, 1, most); });
-  return count;
-}
-
-NicSpec read_nic(const JsonCursor& cursor, uint32_t gpu_count) {
-  ObjectReader in(cursor);
-  NicSpec nic;
-  nic.gbit_per_s = number_field(in, "gbit_per_s", kPositive);
-  in.required("gpus", [&](const JsonCursor& list) {
-    nic.gpus = decode_list(list, [&](const JsonCursor& gpu) { return read_count(gpu, 0, gpu_count - 1); });
-  });
-  in.finish();
-  return nic;
-}
+  void write(JsonWriter& out, uint32_t value) const { out.number(value); }
+};
+constexpr CountForm count_up_to(uint64_t most) { return {1, most}; }
 
 // Each GPU behind one NIC.
 void check_nics(const JsonCursor& cursor, const MachineSpec& machine) {
@@ -109,149 +104,97 @@ void check_nics(const JsonCursor& cursor, const MachineSpec& machine) {
     if (!nic_of_gpu[gpu]) cursor.refuse(Rule::kFieldMissing, fmt::format("gpu {} is behind no nic", gpu));
 }
 
-// `diagnostics_before`: how many faults there were before the machine.
-void read_nics(const JsonCursor& cursor, uint64_t diagnostics_before, MachineSpec& machine) {
-  if (!cursor.require(JsonKind::kArray)) return;
-  if (cursor.value.size() == 0 || cursor.value.size() > kNicCountMax) {
-    cursor.refuse(Rule::kFieldInteger, fmt::format("{} nics, not from 1 to {}", cursor.value.size(), kNicCountMax));
-    return;
+auto nics_of(uint32_t gpu_count) {
+  return form::list_of(form::object([gpu_count](auto& fields, auto& nic) {
+    fields.required("gbit_per_s", nic.gbit_per_s, kPositive);
+    fields.required("gpus", nic.gpus, form::list_of(CountForm{0, gpu_count - 1}));
+  }));
+}
+
+// The NICs of a machine whose GPUs have been counted. `diagnostics_before`: how many there were before the machine.
+struct NicsForm {
+  uint64_t diagnostics_before;
+
+  void read(const JsonCursor& cursor, MachineSpec& machine) const {
+    if (!cursor.require(JsonKind::kArray)) return;
+    if (cursor.value.size() == 0 || cursor.value.size() > kNicCountMax)
+      return cursor.refuse(Rule::kFieldInteger,
+                           fmt::format("{} nics, not from 1 to {}", cursor.value.size(), kNicCountMax));
+    nics_of(machine.gpu_count).read(cursor, machine.nics);
+    if (cursor.diagnostics.total() == diagnostics_before) check_nics(cursor, machine);
   }
-  machine.nics = decode_list(cursor, [&](const JsonCursor& nic) { return read_nic(nic, machine.gpu_count); });
-  if (cursor.diagnostics.total() == diagnostics_before) check_nics(cursor, machine);
+  void write(JsonWriter& out, const MachineSpec& machine) const { nics_of(machine.gpu_count).write(out, machine.nics); }
+};
+
+constexpr auto kNvlink = form::object([](auto& fields, auto& machine) {
+  fields.required("gbyte_per_s", some(machine.nvlink_gbyte_per_s), kPositive);
+  fields.required("latency_us", machine.nvlink_latency_us, kNotNegative);
+});
+
+constexpr auto kPcie = form::object([](auto& fields, auto& machine) {
+  fields.required("gbyte_per_s", machine.pcie_gbyte_per_s, kPositive);
+  fields.required("latency_us", machine.pcie_latency_us, kNotNegative);
+});
+
+constexpr auto kSsd = form::object([](auto& fields, auto& machine) {
+  fields.required("latency_us", machine.ssd_latency_us, kNotNegative);
+  fields.required("read_gbyte_per_s", machine.ssd_read_gbyte_per_s, kPositive);
+  fields.required("write_gbyte_per_s", machine.ssd_write_gbyte_per_s, kPositive);
+});
+
+auto describe_machine(uint64_t diagnostics_before) {
+  return [diagnostics_before](auto& fields, auto& machine) {
+    fields.required("dram_gbyte_per_s", machine.dram_gbyte_per_s, kPositive);
+    fields.required("gpu_count", machine.gpu_count, count_up_to(kGpuCountMax));
+    fields.required("hbm_gbyte_per_s", machine.hbm_gbyte_per_s, kPositive);
+    fields.required("nics", machine, NicsForm{diagnostics_before});
+    fields.given("nvlink", machine.nvlink_gbyte_per_s.has_value(), machine, kNvlink);
+    fields.required("pcie", machine, kPcie);
+    fields.required("ssd", machine, kSsd);
+  };
 }
 
-MachineSpec read_machine(const JsonCursor& cursor) {
-  const uint64_t diagnostics_before = cursor.diagnostics.total();
-  ObjectReader in(cursor);
-  MachineSpec machine;
-  machine.dram_gbyte_per_s = number_field(in, "dram_gbyte_per_s", kPositive);
-  machine.gpu_count = count_field(in, "gpu_count", kGpuCountMax);
-  machine.hbm_gbyte_per_s = number_field(in, "hbm_gbyte_per_s", kPositive);
-  in.required("nics", [&](const JsonCursor& nics) { read_nics(nics, diagnostics_before, machine); });
-  in.optional("nvlink", [&](const JsonCursor& nvlink) {
-    ObjectReader fields(nvlink);
-    machine.nvlink_gbyte_per_s = number_field(fields, "gbyte_per_s", kPositive);
-    machine.nvlink_latency_us = number_field(fields, "latency_us", kNotNegative);
-    fields.finish();
-  });
-  in.required("pcie", [&](const JsonCursor& pcie) {
-    ObjectReader fields(pcie);
-    machine.pcie_gbyte_per_s = number_field(fields, "gbyte_per_s", kPositive);
-    machine.pcie_latency_us = number_field(fields, "latency_us", kNotNegative);
-    fields.finish();
-  });
-  in.required("ssd", [&](const JsonCursor& ssd) {
-    ObjectReader fields(ssd);
-    machine.ssd_latency_us = number_field(fields, "latency_us", kNotNegative);
-    machine.ssd_read_gbyte_per_s = number_field(fields, "read_gbyte_per_s", kPositive);
-    machine.ssd_write_gbyte_per_s = number_field(fields, "write_gbyte_per_s", kPositive);
-    fields.finish();
-  });
-  in.finish();
-  return machine;
-}
-
-FabricSpec read_fabric(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  FabricSpec fabric;
-  fabric.leaf_latency_us = number_field(in, "leaf_latency_us", kNotNegative);
-  fabric.machines_per_leaf = count_field(in, "machines_per_leaf", kMachineCountMax);
-  fabric.nic_latency_us = number_field(in, "nic_latency_us", kNotNegative);
-  fabric.oversubscription = number_field(in, "oversubscription", {1, false, kOversubscriptionMax});
-  in.required("rail_optimized", [&](const JsonCursor& rails) { fabric.rail_optimized = rails.boolean(); });
-  in.finish();
-  return fabric;
-}
-
-CostSpec read_costs(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  CostSpec costs;
-  costs.descriptor_ns = number_field(in, "descriptor_ns", kNotNegative);
-  costs.message_us = number_field(in, "message_us", kNotNegative);
-  costs.post_us = number_field(in, "post_us", kNotNegative);
-  costs.queue_depth = count_field(in, "queue_depth", kQueueDepthMax);
-  costs.registration_us = number_field(in, "registration_us", kNotNegative);
-  costs.registration_us_per_gbyte = number_field(in, "registration_us_per_gbyte", kNotNegative);
-  in.finish();
-  return costs;
-}
-
-// The shortest text that gives this number back; whole numbers without a fraction.
-void write_number(JsonWriter& out, std::string_view name, double number) {
-  out.key(name).raw(fmt::format("{}", number));
-}
-
-void write_nic(JsonWriter& out, const NicSpec& nic) {
-  out.begin_object();
-  write_number(out, "gbit_per_s", nic.gbit_per_s);
-  out.key("gpus");
-  encode_list(out, nic.gpus, [](JsonWriter& list, uint32_t gpu) { list.number(gpu); });
-  out.end_object();
-}
-
-void write_machine(JsonWriter& out, const MachineSpec& machine) {
-  out.begin_object();
-  write_number(out, "dram_gbyte_per_s", machine.dram_gbyte_per_s);
-  out.key("gpu_count").number(machine.gpu_count);
-  write_number(out, "hbm_gbyte_per_s", machine.hbm_gbyte_per_s);
-  out.key("nics");
-  encode_list(out, machine.nics, write_nic);
-  if (machine.nvlink_gbyte_per_s) {
-    out.key("nvlink").begin_object();
-    write_number(out, "gbyte_per_s", *machine.nvlink_gbyte_per_s);
-    write_number(out, "latency_us", machine.nvlink_latency_us);
-    out.end_object();
+struct MachineForm {
+  void read(const JsonCursor& cursor, MachineSpec& machine) const {
+    machine.gpu_count = 1;  // what its NICs are checked against where the field is missing
+    read_fields(cursor, machine, describe_machine(cursor.diagnostics.total()));
   }
-  out.key("pcie").begin_object();
-  write_number(out, "gbyte_per_s", machine.pcie_gbyte_per_s);
-  write_number(out, "latency_us", machine.pcie_latency_us);
-  out.end_object();
-  out.key("ssd").begin_object();
-  write_number(out, "latency_us", machine.ssd_latency_us);
-  write_number(out, "read_gbyte_per_s", machine.ssd_read_gbyte_per_s);
-  write_number(out, "write_gbyte_per_s", machine.ssd_write_gbyte_per_s);
-  out.end_object();
-  out.end_object();
-}
+  void write(JsonWriter& out, const MachineSpec& machine) const { write_fields(out, machine, describe_machine(0)); }
+};
 
-void write_fabric(JsonWriter& out, const FabricSpec& fabric) {
-  out.begin_object();
-  write_number(out, "leaf_latency_us", fabric.leaf_latency_us);
-  out.key("machines_per_leaf").number(fabric.machines_per_leaf);
-  write_number(out, "nic_latency_us", fabric.nic_latency_us);
-  write_number(out, "oversubscription", fabric.oversubscription);
-  out.key("rail_optimized").boolean(fabric.rail_optimized);
-  out.end_object();
-}
+constexpr auto kFabric = form::object([](auto& fields, auto& fabric) {
+  fields.required("leaf_latency_us", fabric.leaf_latency_us, kNotNegative);
+  fields.required("machines_per_leaf", fabric.machines_per_leaf, count_up_to(kMachineCountMax));
+  fields.required("nic_latency_us", fabric.nic_latency_us, kNotNegative);
+  fields.required("oversubscription", fabric.oversubscription, NumberForm{{1, false, kOversubscriptionMax}});
+  fields.required("rail_optimized", fabric.rail_optimized, form::kBoolean);
+});
 
-void write_costs(JsonWriter& out, const CostSpec& costs) {
-  out.begin_object();
-  write_number(out, "descriptor_ns", costs.descriptor_ns);
-  write_number(out, "message_us", costs.message_us);
-  write_number(out, "post_us", costs.post_us);
-  out.key("queue_depth").number(costs.queue_depth);
-  write_number(out, "registration_us", costs.registration_us);
-  write_number(out, "registration_us_per_gbyte", costs.registration_us_per_gbyte);
-  out.end_object();
-}
+constexpr auto kCosts = form::object([](auto& fields, auto& costs) {
+  fields.required("descriptor_ns", costs.descriptor_ns, kNotNegative);
+  fields.required("message_us", costs.message_us, kNotNegative);
+  fields.required("post_us", costs.post_us, kNotNegative);
+  fields.required("queue_depth", costs.queue_depth, count_up_to(kQueueDepthMax));
+  fields.required("registration_us", costs.registration_us, kNotNegative);
+  fields.required("registration_us_per_gbyte", costs.registration_us_per_gbyte, kNotNegative);
+});
+
+constexpr auto kCluster = form::object([](auto& fields, auto& cluster) {
+  fields.header(kClusterSchema);
+  fields.required("costs", cluster.costs, kCosts);
+  fields.required("fabric", cluster.fabric, kFabric);
+  fields.required("machine", cluster.machine, MachineForm());
+  fields.required("machine_count", cluster.machine_count, count_up_to(kMachineCountMax));
+  fields.required("name", cluster.name, form::kName);
+  fields.required("source", cluster.source, form::kString);
+});
 
 }  // namespace
 
 std::optional<Cluster> decode_cluster(const JsonCursor& cursor) {
   const uint64_t diagnostics_before = cursor.diagnostics.total();
   Cluster cluster;
-  if (check_header(cursor, kClusterSchema)) {
-    ObjectReader in(cursor);
-    in.required("costs", [&](const JsonCursor& costs) { cluster.costs = read_costs(costs); });
-    in.required("fabric", [&](const JsonCursor& fabric) { cluster.fabric = read_fabric(fabric); });
-    in.required("machine", [&](const JsonCursor& machine) { cluster.machine = read_machine(machine); });
-    cluster.machine_count = count_field(in, "machine_count", kMachineCountMax);
-    cluster.name = in.name("name");
-    in.string("schema");
-    cluster.source = in.string("source");
-    in.number("version");
-    in.finish();
-  }
+  if (check_header(cursor, kClusterSchema)) kCluster.read(cursor, cluster);
   if (cursor.diagnostics.total() != diagnostics_before) return std::nullopt;
   return cluster;
 }
@@ -270,19 +213,7 @@ std::optional<Cluster> read_cluster(std::string_view json, const std::string& do
 
 std::string write_cluster(const Cluster& cluster) {
   JsonWriter out;
-  out.begin_object();
-  out.key("costs");
-  write_costs(out, cluster.costs);
-  out.key("fabric");
-  write_fabric(out, cluster.fabric);
-  out.key("machine");
-  write_machine(out, cluster.machine);
-  out.key("machine_count").number(cluster.machine_count);
-  out.key("name").string(cluster.name);
-  encode_schema(out, kClusterSchema, true);
-  out.key("source").string(cluster.source);
-  encode_version(out, true);
-  out.end_object();
+  kCluster.write(out, cluster);
   return out.take();
 }
 
