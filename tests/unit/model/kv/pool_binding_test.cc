@@ -24,48 +24,13 @@
 #include "model/kv/binding_rules.h"
 #include "model/kv/partition.h"
 #include "model/wire/documents.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"
 #include "tests/support/paths.h"
 
 namespace crossdock::testing {
 namespace {
-
-Component rows(const char* name, uint64_t head_count, uint64_t head_dim, uint64_t tokens_per_row = 1) {
-  return Component{ComponentName(name), "float16", "plain", 2, head_count, head_dim, tokens_per_row};
-}
-
-Component state(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "float32", "plain", 4, head_count, head_dim, std::nullopt};
-}
-
-LayerGroup group(IntervalSet layers, std::vector<Component> components,
-                 std::optional<uint64_t> window_tokens = std::nullopt) {
-  return LayerGroup{std::move(layers), window_tokens, std::move(components)};
-}
-
-Ownership owns(IntervalSet layers, const std::vector<const char*>& components, IntervalSet heads,
-               TokenOwnership tokens = AllTokens()) {
-  Ownership ownership{std::move(layers), {}, std::move(heads), std::move(tokens), {}};
-  for (const char* name : components) ownership.components.push_back(ComponentName(name));
-  return ownership;
-}
-
-// Participants "a", "b", ... with one part each.
-PlacementManifest placement_of(std::vector<LayerGroup> groups, const std::vector<std::vector<Ownership>>& parts) {
-  PlacementManifest placement;
-  placement.name = "drawn";
-  placement.resource = ResourceId("r");
-  placement.revision = RevisionId("1");
-  placement.cache_schema.groups = std::move(groups);
-  placement.topology.sizes = ParallelAxes{1, 1, parts.size(), 1, 1};
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const ParticipantId id(std::string(1, static_cast<char>('a' + i)));
-    placement.topology.participants.push_back(Participant{id, ParallelAxes{0, 0, i, 0, 0}});
-    placement.parts.push_back(Part{id, parts[i]});
-  }
-  return placement;
-}
 
 // A placement with a snapshot of it.
 struct Subject {
@@ -94,23 +59,17 @@ struct Subject {
   RuntimeBinding bind(const char* participant, const PoolRequest& request) const {
     Diagnostics diagnostics;
     const auto binding = bind(participant, request, diagnostics);
-    EXPECT_TRUE(binding) << text_of(diagnostics);
+    EXPECT_TRUE(binding) << diagnostic_lines(diagnostics);
     if (!binding) return RuntimeBinding();
     check_binding(*binding, context, diagnostics);
-    EXPECT_TRUE(diagnostics.empty()) << text_of(diagnostics);
+    EXPECT_TRUE(diagnostics.empty()) << diagnostic_lines(diagnostics);
     return **binding;
   }
 
   std::string refusal(const char* participant, const PoolRequest& request) const {
     Diagnostics diagnostics;
     EXPECT_FALSE(bind(participant, request, diagnostics));
-    return text_of(diagnostics);
-  }
-
-  static std::string text_of(const Diagnostics& diagnostics) {
-    std::string text;
-    for (const Diagnostic& diagnostic : diagnostics.kept()) text += diagnostic.to_line() + "\n";
-    return text;
+    return diagnostic_lines(diagnostics);
   }
 
   Valid<PlacementManifest> placement;
@@ -393,9 +352,9 @@ TEST(PoolBinding, RegionsOfComponentsWithUnusualNamesAreDifferent) {
   const std::string longest(256, 'k');
   std::vector<Component> components;
   const std::string digest_of_longest = sha256(longest).hex();
-  std::vector<const char*> names = {
-      "k", "k-000", "k-", "-", longest.c_str(), longest.c_str() + 4, longest.c_str() + 3, digest_of_longest.c_str()};
-  for (const char* name : names) components.push_back(rows(name, 1, 4));
+  const std::vector<std::string> names = {
+      "k", "k-000", "k-", "-", longest, longest.substr(4), longest.substr(3), digest_of_longest};
+  for (const std::string& name : names) components.push_back(rows(name, 1, 4));
   std::sort(components.begin(), components.end(),
             [](const Component& a, const Component& b) { return a.name < b.name; });
   const Subject subject(placement_of({group(layers, components)}, {{owns(layers, names, {Range(0, 1)})}}), Range(0, 1));
@@ -424,7 +383,7 @@ TEST(PoolBinding, WhatDoesNotBelongToThePlacementIsNamed) {
   placement.tokens = Range(0, 8);
   const Subject subject(placement, Range(0, 10));
   EXPECT_EQ(subject.refusal("z", pages_of(0)),
-            "binding 'op' of 'z': placement 'drawn' has no participant 'z' [binding-identity]\n"
+            "binding 'op' of 'z': placement 'p' has no participant 'z' [binding-identity]\n"
             "binding 'op' of 'z': tokens [0,10) lie outside the placement's tokens [0,8) [token-bounds]\n"
             "binding 'op' of 'z': page_tokens 0 is below 1 [field-minimum]\n");
 }
@@ -500,7 +459,7 @@ size_t bind_all(const HfModel& model, const Split& split, Range tokens, const Po
   for (const Part& part : (*placement)->parts) {
     const Valid<RuntimeBinding> binding = valid_or_die(subject.bind(part.participant.text().c_str(), pool));
     const auto again = read_document<RuntimeBinding>(to_json(binding), JsonLimits(), diagnostics);
-    EXPECT_TRUE(again && *again == binding) << Subject::text_of(diagnostics);
+    EXPECT_TRUE(again && *again == binding) << diagnostic_lines(diagnostics);
     ++count;
   }
   return count;
@@ -519,7 +478,7 @@ TEST(PoolBinding, EveryParticipantOfEveryExampleModelGetsOne) {
     Diagnostics diagnostics;
     const auto model =
         read_hf_config(text_of_file(entry.path() / "config.json"), HfOptions(), JsonLimits(), diagnostics);
-    ASSERT_TRUE(model) << Subject::text_of(diagnostics);
+    ASSERT_TRUE(model) << diagnostic_lines(diagnostics);
     size_t made = 0;
     for (const Split& split : kSplits) {
       SCOPED_TRACE(fmt::format("tp {} pp {} cp {}", split.tp, split.pp, split.cp));
@@ -544,7 +503,7 @@ TEST(PoolBinding, DraftLayersAndPackedAndScaledCachesGetOneToo) {
     Diagnostics diagnostics;
     const std::string path = source_path("examples/models/") + c.model + "/config.json";
     const auto model = read_hf_config(text_of_file(path), c.options, JsonLimits(), diagnostics);
-    ASSERT_TRUE(model) << Subject::text_of(diagnostics);
+    ASSERT_TRUE(model) << diagnostic_lines(diagnostics);
     size_t made = 0;
     for (const Split& split : kSplits) made += bind_all(*model, split, Range(0, 5000), pages_of(16));
     EXPECT_GE(made, 1u + 2 + 12);
@@ -597,8 +556,8 @@ LayerGroup draw_group(Rng& rng, IntervalSet layers, uint64_t unit) {
   for (uint64_t i = 0; i < component_count; ++i) {
     const std::string name(1, static_cast<char>('x' + i));
     drawn.components.push_back(rng.chance(1, 5)
-                                   ? state(name.c_str(), pick(rng, 1, 4), pick(rng, 1, 2))
-                                   : rows(name.c_str(), pick(rng, 1, 4), pick(rng, 1, 2), rng.chance(1, 2) ? unit : 1));
+                                   ? state(name, pick(rng, 1, 4), pick(rng, 1, 2))
+                                   : rows(name, pick(rng, 1, 4), pick(rng, 1, 2), rng.chance(1, 2) ? unit : 1));
   }
   return drawn;
 }
@@ -630,7 +589,7 @@ PlacementManifest draw_placement(Rng& rng, uint64_t unit) {
           const auto shares = component.is_state() ? std::vector<TokenOwnership>{AllTokens()}
                                                    : draw_token_shares(rng, placement.tokens, unit);
           for (const TokenOwnership& tokens : shares)
-            give_out(rng, owns(layers, {component.name.text().c_str()}, heads, tokens), placement.parts);
+            give_out(rng, owns(layers, {component.name.text()}, heads, tokens), placement.parts);
         }
   return placement;
 }

@@ -21,6 +21,7 @@
 #include "planner/kv/make_plan.h"
 #include "planner/kv/plan_side.h"
 #include "planner/kv/verify_plan.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock {
@@ -43,9 +44,8 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 // ---- Documents ----
 
 // One component, "kv", of items of one byte.
-Valid<CacheSchema> schema_of(uint64_t layer_count, uint64_t head_count, uint64_t head_dim) {
-  const Component component{ComponentName("kv"), "float8_e4m3fn", "plain", 1, head_count, head_dim, 1};
-  return valid_or_die(CacheSchema{{LayerGroup{{Range(0, layer_count)}, std::nullopt, {component}}}});
+Valid<CacheSchema> bytes_of(uint64_t layer_count, uint64_t head_count, uint64_t head_dim) {
+  return schema_of({group(Range(0, layer_count), {rows("kv", head_count, head_dim, {"float8_e4m3fn", 1})})});
 }
 
 // Where the rows of one participant lie.
@@ -149,14 +149,14 @@ uint64_t direct_operations(const LoweredPlan& lowered, uint64_t axis_count_max,
 // Rows of `row_bytes` that follow each other on both sides: one contiguous range.
 LoweredPlan contiguous(uint64_t row_count, uint64_t row_bytes) {
   const Memory memory{.strides = {.layer = 0, .row = row_bytes, .head = row_bytes, .dim = 1}};
-  return lower_between(schema_of(1, 1, row_bytes), row_count, memory, {memory});
+  return lower_between(bytes_of(1, 1, row_bytes), row_count, memory, {memory});
 }
 
 // 3 layers of 4 heads of 8 tokens of 128 bytes, [layer, token, head] to [layer, head, token].
 LoweredPlan token_major_to_head_major() {
   const Memory source{.heads = Range(0, 4), .strides = {.layer = 4096, .row = 512, .head = 128, .dim = 1}};
   const Memory target{.heads = Range(0, 4), .strides = {.layer = 4096, .row = 128, .head = 1024, .dim = 1}};
-  return lower_between(schema_of(3, 4, 128), 8, source, {target});
+  return lower_between(bytes_of(3, 4, 128), 8, source, {target});
 }
 
 // Pages of 10 rows of 100 bytes in every second slot.
@@ -165,7 +165,7 @@ LoweredPlan scattered_pages(uint64_t page_count) {
   for (uint64_t page = 0; page < page_count; ++page) memory.slots.push_back(2 * page);
   memory.page_tokens = 10;
   memory.page_stride_bytes = 1000;
-  return lower_between(schema_of(1, 1, 100), 10 * page_count, memory, {memory});
+  return lower_between(bytes_of(1, 1, 100), 10 * page_count, memory, {memory});
 }
 
 // ---- Operations ----
@@ -290,7 +290,7 @@ TEST(ChooseGather, WorkFollowsTheStepsAndNotTheRanges) {
   const Memory source{.strides = {.layer = 0, .row = 3, .head = 2, .dim = 1}};
   const Memory target{.strides = {.layer = 0, .row = 2, .head = 2, .dim = 1}};
   const uint64_t count = uint64_t{1} << 40;
-  const LoweredPlan lowered = lower_between(schema_of(1, 1, 2), count, source, {target});
+  const LoweredPlan lowered = lower_between(bytes_of(1, 1, 2), count, source, {target});
   EXPECT_EQ(direct_operations(lowered, 0), count);
   EXPECT_EQ(direct_operations(lowered, 1), 1u);
   const GatherChoice choice = choose(lowered, TransportLimits{.staging_bytes_max = uint64_t{1} << 30});
@@ -302,7 +302,7 @@ TEST(ChooseGather, EachPairIsChosenForItself) {
   const Memory source{.heads = Range(0, 4), .strides = {.layer = 0, .row = 512, .head = 128, .dim = 1}};
   const Memory same{"p0-t0", Range(0, 2), {.layer = 0, .row = 256, .head = 128, .dim = 1}};
   const Memory other{"p0-t1", Range(2, 4), {.layer = 0, .row = 128, .head = 1024, .dim = 1}};
-  const LoweredPlan lowered = lower_between(schema_of(1, 4, 128), 8, source, {same, other});
+  const LoweredPlan lowered = lower_between(bytes_of(1, 4, 128), 8, source, {same, other});
   ASSERT_EQ(lowered.pairs().size(), 2u);
   // Directly 8 and 16 operations of 100 ns; packed one of 100 ns and twice as many copies of 30 ns.
   const TransportLimits limits{.operation_ns = 100, .gather_piece_ns = 30, .staging_bytes_max = kMiB};
@@ -347,7 +347,7 @@ LoweredPlan lower_regions(std::vector<uint64_t> source_slots, std::vector<uint64
                       .slots = std::move(target_slots),
                       .page_tokens = 16,
                       .page_stride_bytes = 16 * 576};
-  return lower_between(schema_of(101, 1, 576), kPages * 16, source, {target});
+  return lower_between(bytes_of(101, 1, 576), kPages * 16, source, {target});
 }
 
 // A fast network whose operations cost a microsecond, and GPUs that copy at 200 GB/s.
@@ -446,7 +446,7 @@ uint64_t naive_packed_operations(uint64_t bytes, const TransportLimits& limits) 
 RC_GTEST_PROP(ChooseGather, CountsTheOperationsThatCuttingMakes, ()) {
   static const std::vector<LoweredPlan> plans = {
       token_major_to_head_major(), scattered_pages(7), contiguous(100, 30),
-      lower_between(schema_of(5, 3, 7), 40,
+      lower_between(bytes_of(5, 3, 7), 40,
                     Memory{.heads = Range(0, 3),
                            .strides = {.layer = 250, .row = 25, .head = 8, .dim = 1},
                            .slots = {4, 5, 9, 2, 7, 8},

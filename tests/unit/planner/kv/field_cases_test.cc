@@ -30,6 +30,7 @@
 #include "planner/kv/prefix_match.h"
 #include "planner/kv/store_geometry.h"
 #include "planner/kv/verify_plan.h"
+#include "tests/support/builders.h"
 #include "tests/support/byte_world.h"
 #include "tests/support/example_documents.h"
 
@@ -39,26 +40,6 @@ namespace {
 using Lines = std::vector<std::string>;
 
 // ---- Documents ----
-
-Component rows(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "bfloat16", "plain", 2, head_count, head_dim, 1};
-}
-
-Component rows(const char* name, uint64_t head_count, uint64_t head_dim, const char* dtype, uint64_t item_bytes) {
-  return Component{ComponentName(name), dtype, "plain", item_bytes, head_count, head_dim, 1};
-}
-
-LayerGroup group(Range layers, std::vector<Component> components,
-                 std::optional<uint64_t> window_tokens = std::nullopt) {
-  return LayerGroup{IntervalSet{layers}, window_tokens, std::move(components)};
-}
-
-Valid<CacheSchema> schema_of(std::vector<LayerGroup> groups) { return valid_or_die(CacheSchema{std::move(groups)}); }
-
-Valid<CacheSchema> attention(uint64_t layer_count, uint64_t head_count, uint64_t head_dim) {
-  return schema_of(
-      {group(Range(0, layer_count), {rows("key", head_count, head_dim), rows("value", head_count, head_dim)})});
-}
 
 // Ends the test with what was refused.
 void stop_on(const Diagnostics& diagnostics) {
@@ -71,17 +52,6 @@ Lines lines_of(const Diagnostics& diagnostics) {
   for (const Diagnostic& diagnostic : diagnostics.kept())
     lines.push_back(fmt::format("{} [{}]", diagnostic.message, rule_name(diagnostic.rule)));
   return lines;
-}
-
-Valid<StoreLayout> layout_with(const char* name, const Valid<CacheSchema>& schema, uint64_t page_tokens,
-                               ObjectOrder order, std::vector<StorePart> parts) {
-  return valid_or_die(StoreLayout{name, *schema, order, page_tokens, std::move(parts)});
-}
-
-StorePart part(const char* key, Range layers, const std::vector<const char*>& components, Range heads) {
-  StorePart part{ObjectKey(key), IntervalSet{layers}, {}, IntervalSet{heads}};
-  for (const char* name : components) part.components.push_back(ComponentName(name));
-  return part;
 }
 
 // ---- Runtimes ----
@@ -740,8 +710,8 @@ TEST(FieldCases, U13ASourceWithoutOneContextParallelRankIsRefused) {
 
 TEST(FieldCases, U13PagesThatOneContextParallelRankDidNotStoreRestoreNothing) {
   const TwoContextRanks ranks;
-  const Valid<StoreLayout> layout = layout_with("whole", ranks.schema, 64, ObjectOrder::kPlhd,
-                                                {part("all", Range(0, 2), {"key", "value"}, Range(0, 2))});
+  const Valid<StoreLayout> layout =
+      layout_with("whole", ranks.schema, 64, {part("all", Range(0, 2), {"key", "value"}, Range(0, 2))});
   const SnapshotObjects objects = objects_of(layout, ranks.tokens);
   const Move upload = move_to_store(ranks.source, layout, objects);
   World stored = world_of(objects.objects);
@@ -806,9 +776,10 @@ TEST(FieldCases, U15KeysAndValuesPackedInTheLastDimSurviveTheStore) {
   to.fill(expected.at("target:p0-t0/pool"), tokens);
   expect_bytes(move_live(source, target).lowered, memory, target, expected);
 
-  const Valid<StoreLayout> layout = layout_with("by-head-pair", schema, 16, ObjectOrder::kHpld,
+  const Valid<StoreLayout> layout = layout_with("by-head-pair", schema, 16,
                                                 {part("h0-1", Range(0, 2), {"key", "value"}, Range(0, 2)),
-                                                 part("h2-3", Range(0, 2), {"key", "value"}, Range(2, 4))});
+                                                 part("h2-3", Range(0, 2), {"key", "value"}, Range(2, 4))},
+                                                ObjectOrder::kHpld);
   const World stored = stored_by(source, memory, layout);
   // An object: [key, value][2 heads][16 tokens][2 layers][64].
   World objects;
@@ -831,7 +802,7 @@ TEST(FieldCases, U15KeysAndValuesPackedInTheLastDimSurviveTheStore) {
 
 // A latent of 576 items of 2 bytes and an indexer key of 132 bytes for each token.
 Valid<CacheSchema> latent_with_indexer(uint64_t layer_count) {
-  return schema_of({group(Range(0, layer_count), {rows("indexer", 1, 132, "uint8", 1), rows("latent", 1, 576)})});
+  return schema_of({group(Range(0, layer_count), {rows("indexer", 1, 132, {"uint8", 1}), rows("latent", 1, 576)})});
 }
 
 Pool latent_pool(uint64_t layer_count, uint64_t page_tokens, uint64_t slot_count, std::vector<uint64_t> slots) {
@@ -856,8 +827,8 @@ TEST(FieldCases, U17WhatOneRankSavedIsRestoredToTwoAndFourByteForByte) {
   memory = world_of(source.bindings);
   for (const Pool* pool : {&latent, &indexer}) pool->fill(memory, source.bindings[0], tokens);
 
-  const Valid<StoreLayout> layout = layout_with("tp1", schema, 64, ObjectOrder::kPlhd,
-                                                {part("all", Range(0, 3), {"indexer", "latent"}, Range(0, 1))});
+  const Valid<StoreLayout> layout =
+      layout_with("tp1", schema, 64, {part("all", Range(0, 3), {"indexer", "latent"}, Range(0, 1))});
   const World stored = stored_by(source, memory, layout);
   // An object: [64 tokens][3 layers][132 bytes], then [64 tokens][3 layers][576 items of 2 bytes].
   World objects;
@@ -904,7 +875,7 @@ TEST(FieldCases, U18HeadMajorAndTokenMajorObjectsOfEqualSizesAreNeverTakenForEac
   const World memory = bind_and_fill(
       source, {{Range(0, 2), Range(0, 2), 16, 64, 2, {1, 0}}, {Range(0, 2), Range(2, 4), 16, 64, 2, {0, 1}}}, tokens);
   const auto layout_in = [&](ObjectOrder order) {
-    return layout_with("pages", schema, 64, order, {part("all", Range(0, 2), {"key", "value"}, Range(0, 4))});
+    return layout_with("pages", schema, 64, {part("all", Range(0, 2), {"key", "value"}, Range(0, 4))}, order);
   };
   const Valid<StoreLayout> head_first = layout_in(ObjectOrder::kHpld);
   const Valid<StoreLayout> token_first = layout_in(ObjectOrder::kPlhd);
@@ -1015,8 +986,9 @@ TEST(FieldCases, U21AHitStopsWhereTheIndexerIsMissingAndRestoresBothComponentsBe
   latent.fill(memory, source.bindings[0], tokens);
   indexer.fill(memory.at("source:p0-t0/indexer"), tokens);
   const Valid<StoreLayout> layout = layout_with(
-      "by-component", schema, 64, ObjectOrder::kLphd,
-      {part("indexer", Range(0, 2), {"indexer"}, Range(0, 1)), part("latent", Range(0, 2), {"latent"}, Range(0, 1))});
+      "by-component", schema, 64,
+      {part("indexer", Range(0, 2), {"indexer"}, Range(0, 1)), part("latent", Range(0, 2), {"latent"}, Range(0, 1))},
+      ObjectOrder::kLphd);
   World stored = stored_by(source, memory, layout);
   ASSERT_EQ(stored.size(), 10u);
   EXPECT_EQ(stored.at("latent/3").size(), 2u * 64 * 1152);
@@ -1122,7 +1094,7 @@ TEST(FieldCases, U23OnlyTheLivePagesOfAWindowAreMappedAndOnlyLiveTokensMove) {
   expect_bytes(move.lowered, memory, target, expected);
 
   // Nor do stored pages without a live token exist.
-  const Valid<StoreLayout> layout = layout_with("by-layer", schema, 64, ObjectOrder::kPlhd,
+  const Valid<StoreLayout> layout = layout_with("by-layer", schema, 64,
                                                 {part("full", Range(0, 1), {"key", "value"}, Range(0, 2)),
                                                  part("window", Range(1, 2), {"key", "value"}, Range(0, 2))});
   const World stored = stored_by(source, memory, layout);
@@ -1152,8 +1124,8 @@ TEST(FieldCases, U23OnlyTheLivePagesOfAWindowAreMappedAndOnlyLiveTokensMove) {
 TEST(FieldCases, U26ScalesOfEachTokenAndHeadArriveWithTheirKeysAndValues) {
   constexpr uint64_t kDim = 128;
   std::vector<Component> components;
-  for (const char* name : {"key", "value"}) components.push_back(rows(name, 4, kDim, "float8_e4m3fn", 1));
-  for (const char* name : {"key_scale", "value_scale"}) components.push_back(rows(name, 4, 1, "float32", 4));
+  for (const char* name : {"key", "value"}) components.push_back(rows(name, 4, kDim, {"float8_e4m3fn", 1}));
+  for (const char* name : {"key_scale", "value_scale"}) components.push_back(rows(name, 4, 1, {"float32", 4}));
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), components)});
   const Range tokens(0, 50);  // pages of 32
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
@@ -1241,7 +1213,7 @@ struct PaddedState {
 };
 
 TEST(FieldCases, U27ThePaddingOfAStateIsNeitherReadNorWritten) {
-  Component state = rows("state", 4, 1000, "float32", 4);
+  Component state = rows("state", 4, 1000, {"float32", 4});
   state.tokens_per_row = std::nullopt;
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 3), {state})});
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, Range(0, 77));
@@ -1263,7 +1235,7 @@ TEST(FieldCases, U27ThePaddingOfAStateIsNeitherReadNorWritten) {
 
   // The store keeps rows without padding: [layer][head][1000].
   const Valid<StoreLayout> layout =
-      layout_with("states", schema, 64, ObjectOrder::kPlhd, {part("all", Range(0, 3), {"state"}, Range(0, 4))});
+      layout_with("states", schema, 64, {part("all", Range(0, 3), {"state"}, Range(0, 4))});
   const World stored = stored_by(source, memory, layout);
   Memory object(3 * 4 * 4000);
   for_each_item("state", Range(0, 3), Range(0, 4), Range(0, 1), 1000,
@@ -1368,7 +1340,7 @@ TEST(FieldCases, U33PartialLastPageCarriesExactlyItsTokens) {
 
   // A stored page has its whole length, and of the last one only what its tokens need.
   const Valid<StoreLayout> layout =
-      layout_with("whole", world.schema, 64, ObjectOrder::kPlhd, {part("all", Range(0, 1), {"key"}, Range(0, 2))});
+      layout_with("whole", world.schema, 64, {part("all", Range(0, 1), {"key"}, Range(0, 2))});
   const World stored = stored_by(world.source, world.memory, layout);
   ASSERT_EQ(stored.at("all/1").size(), OnePool::kPageBytes);
   EXPECT_EQ(stored.at("all/0").written_bytes(Range(0, OnePool::kPageBytes)), OnePool::kPageBytes);
@@ -1386,7 +1358,7 @@ struct ManyPages {
   static constexpr uint64_t kPages = 1000;
   static constexpr uint64_t kPageBytes = 64 * 576;  // of one layer
 
-  Valid<CacheSchema> schema = schema_of({group(Range(0, kLayers), {rows("latent", 1, 576, "float8_e4m3fn", 1)})});
+  Valid<CacheSchema> schema = schema_of({group(Range(0, kLayers), {rows("latent", 1, 576, {"float8_e4m3fn", 1})})});
   Range tokens = Range(0, kPages * 64);
   Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
   Runtime source{"source", placed(schema, {}, "prefill"), snapshot};
@@ -1612,8 +1584,8 @@ TEST(FieldCases, U73TheLastPageBelow2To64IsExactAndOneFurtherIsRefused) {
 TEST(FieldCases, U73AStridePastTheEndOf64BitsIsRefusedInTheStoreToo) {
   const FarPages pages(1);
   const auto geometry_diagnostics = [&](uint64_t page_tokens) {
-    const Valid<StoreLayout> layout = layout_with("pages", pages.schema, page_tokens, ObjectOrder::kPlhd,
-                                                  {part("all", Range(0, 13), {"latent"}, Range(0, 1))});
+    const Valid<StoreLayout> layout =
+        layout_with("pages", pages.schema, page_tokens, {part("all", Range(0, 13), {"latent"}, Range(0, 1))});
     Diagnostics diagnostics;
     const auto geometry = store_geometry(layout, diagnostics);
     EXPECT_NE(geometry.has_value(), !diagnostics.empty());

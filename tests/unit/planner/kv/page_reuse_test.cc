@@ -21,37 +21,13 @@
 #include "planner/kv/layout_catalog.h"
 #include "planner/kv/page_keys.h"
 #include "planner/kv/prefix_match.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-Component rows(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "bfloat16", "plain", 2, head_count, head_dim, 1};
-}
-
-Component state(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "float32", "plain", 4, head_count, head_dim, std::nullopt};
-}
-
-LayerGroup group(Range layers, std::optional<uint64_t> window_tokens, std::vector<Component> components) {
-  return LayerGroup{IntervalSet{layers}, window_tokens, std::move(components)};
-}
-
-Valid<CacheSchema> schema_of(std::vector<LayerGroup> groups) { return valid_or_die(CacheSchema{std::move(groups)}); }
-
-StorePart part(const char* key, IntervalSet layers, const std::vector<const char*>& components, IntervalSet heads) {
-  StorePart part{ObjectKey(key), std::move(layers), {}, std::move(heads)};
-  for (const char* name : components) part.components.push_back(ComponentName(name));
-  return part;
-}
-
-Valid<StoreLayout> layout_of(const char* name, const Valid<CacheSchema>& schema, uint64_t page_tokens,
-                             std::vector<StorePart> parts, ObjectOrder order = ObjectOrder::kPlhd) {
-  return valid_or_die(StoreLayout{name, *schema, order, page_tokens, std::move(parts)});
-}
 
 Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, const char* tenant = "team-a",
                                       std::optional<Adapter> adapter = std::nullopt, const char* resource = "kv:1") {
@@ -296,9 +272,9 @@ TEST(PageDomain, PagesOfNoTokensAreRefused) {
 
 // U62: a LoRA belongs to the key, by id and revision.
 TEST(PageDomain, BaseModelAndTwoRevisionsOfAnAdapterShareNoPage) {
-  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8)})});
+  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 2, 8)})});
   const Valid<StoreLayout> layout =
-      layout_of("whole", schema, 16, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})});
+      layout_with("whole", schema, 16, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})});
   const std::vector<std::optional<Adapter>> adapters = {std::nullopt, Adapter{"a", "v1"}, Adapter{"a", "v2"}};
   for (size_t writer = 0; writer < adapters.size(); ++writer) {
     const PageDomain written = domain_of(snapshot_of(schema, "team-a", adapters[writer]), 16);
@@ -318,8 +294,8 @@ TEST(PageDomain, TenantsAndDtypesShareNoPageOfTheSameTokens) {
   Component fp8 = rows("key", 2, 8);
   fp8.dtype = "float8_e4m3fn";
   fp8.item_bytes = 1;
-  const Valid<CacheSchema> wide = schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8)})});
-  const Valid<CacheSchema> narrow = schema_of({group(Range(0, 2), std::nullopt, {fp8})});
+  const Valid<CacheSchema> wide = schema_of({group(Range(0, 2), {rows("key", 2, 8)})});
+  const Valid<CacheSchema> narrow = schema_of({group(Range(0, 2), {fp8})});
   std::set<PageKey> keys;
   for (const Valid<CacheSchema>& schema : {wide, narrow})
     for (const char* tenant : {"team-a", "team-b"})
@@ -333,16 +309,15 @@ TEST(PageDomain, TenantsAndDtypesShareNoPageOfTheSameTokens) {
 class TwoLayers : public ::testing::Test {
  protected:
   Valid<StoreLayout> whole(const char* name, ObjectOrder order = ObjectOrder::kPlhd, uint64_t page_tokens = 64) const {
-    return layout_of(name, schema, page_tokens, {part("all", {Range(0, 2)}, {"key", "value"}, {Range(0, 2)})}, order);
+    return layout_with(name, schema, page_tokens, {part("all", {Range(0, 2)}, {"key", "value"}, {Range(0, 2)})}, order);
   }
   Valid<StoreLayout> by_head(const char* name) const {
-    return layout_of(name, schema, 64,
-                     {part("h0", {Range(0, 2)}, {"key", "value"}, {Range(0, 1)}),
-                      part("h1", {Range(0, 2)}, {"key", "value"}, {Range(1, 2)})});
+    return layout_with(name, schema, 64,
+                       {part("h0", {Range(0, 2)}, {"key", "value"}, {Range(0, 1)}),
+                        part("h1", {Range(0, 2)}, {"key", "value"}, {Range(1, 2)})});
   }
 
-  const Valid<CacheSchema> schema =
-      schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8), rows("value", 2, 8)})});
+  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 2, 8), rows("value", 2, 8)})});
   const PageDomain domain = domain_of(snapshot_of(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{8} * 64 + 10));
 };
@@ -386,9 +361,9 @@ TEST_F(LayoutCatalogTest, ALayoutWithOtherPagesOrAnotherSchemaIsRefused) {
   EXPECT_EQ(pages.code(), Code::kInvalidArgument);
   EXPECT_EQ(pages.message(),
             "layout catalog: store layout 'short': pages of 32 tokens, but those of the domain have 64");
-  const Valid<CacheSchema> other = schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8)})});
+  const Valid<CacheSchema> other = schema_of({group(Range(0, 2), {rows("key", 2, 8)})});
   const Status refused =
-      empty.with_layout(layout_of("l", other, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})}), 0).status();
+      empty.with_layout(layout_with("l", other, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})}), 0).status();
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
   EXPECT_EQ(refused.message(), "layout catalog: store layout 'l': its cache schema is " + digest(other).hex() +
                                    ", but that of the domain is " + digest(schema).hex());
@@ -453,10 +428,10 @@ TEST_F(PrefixMatchTest, OneLostPartOfAPageEndsTheHitThereAndTheLookUpsToo) {
 
 TEST_F(PrefixMatchTest, TheReasonNamesTheLayoutThatLacksLeast) {
   const Valid<StoreLayout> heads = by_head("by-head");
-  const Valid<StoreLayout> layers = layout_of("by-layer", schema, 64,
-                                              {part("l0-h0", {Range(0, 1)}, {"key", "value"}, {Range(0, 1)}),
-                                               part("l0-h1", {Range(0, 1)}, {"key", "value"}, {Range(1, 2)}),
-                                               part("l1", {Range(1, 2)}, {"key", "value"}, {Range(0, 2)})});
+  const Valid<StoreLayout> layers = layout_with("by-layer", schema, 64,
+                                                {part("l0-h0", {Range(0, 1)}, {"key", "value"}, {Range(0, 1)}),
+                                                 part("l0-h1", {Range(0, 1)}, {"key", "value"}, {Range(1, 2)}),
+                                                 part("l1", {Range(1, 2)}, {"key", "value"}, {Range(0, 2)})});
   const LayoutCatalog catalog = catalog_of(domain, {heads, layers});
   MemoryInventory inventory;
   EXPECT_EQ(match(catalog, keys, inventory).stop->to_text(),
@@ -547,14 +522,14 @@ Valid<CacheSchema> latent_with_indexer() {
   Component indexer = rows("indexer", 1, 132);
   indexer.dtype = "uint8";
   indexer.item_bytes = 1;
-  return schema_of({group(Range(0, 3), std::nullopt, {rows("latent", 1, 576), indexer})});
+  return schema_of({group(Range(0, 3), {rows("latent", 1, 576), indexer})});
 }
 
 // U17: neither keys nor the hit depend on the tensor-parallel size of the writer or the reader.
 TEST(PrefixMatchOfLatents, PagesOfATensorParallelSizeOfOneAreAFullHitForTwoAndFour) {
   const Valid<CacheSchema> schema = latent_with_indexer();
   const Valid<StoreLayout> layout =
-      layout_of("tp1", schema, 64, {part("all", {Range(0, 3)}, {"indexer", "latent"}, {Range(0, 1)})});
+      layout_with("tp1", schema, 64, {part("all", {Range(0, 3)}, {"indexer", "latent"}, {Range(0, 1)})});
   const auto schema_at = [&](uint64_t tp) {
     PartitionRequest request;
     request.name = "runtime";
@@ -583,9 +558,9 @@ TEST(PrefixMatchOfLatents, PagesOfATensorParallelSizeOfOneAreAFullHitForTwoAndFo
 // U21: a page without its indexer keys is no hit.
 TEST(PrefixMatchOfLatents, APageThatLostItsIndexerEndsTheHit) {
   const Valid<CacheSchema> schema = latent_with_indexer();
-  const Valid<StoreLayout> layout = layout_of("by-component", schema, 64,
-                                              {part("indexer", {Range(0, 3)}, {"indexer"}, {Range(0, 1)}),
-                                               part("latent", {Range(0, 3)}, {"latent"}, {Range(0, 1)})});
+  const Valid<StoreLayout> layout = layout_with("by-component", schema, 64,
+                                                {part("indexer", {Range(0, 3)}, {"indexer"}, {Range(0, 1)}),
+                                                 part("latent", {Range(0, 3)}, {"latent"}, {Range(0, 1)})});
   const PageDomain domain = domain_of(snapshot_of(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{6} * 64));
   const LayoutCatalog catalog = catalog_of(domain, {layout});
@@ -599,9 +574,9 @@ TEST(PrefixMatchOfLatents, APageThatLostItsIndexerEndsTheHit) {
 }
 
 TEST(PrefixMatchOfWindows, OnlyTheLastPagesOfAWindowAreNeeded) {
-  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), 128, {rows("key", 1, 8)})});
+  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 1, 8)}, 128)});
   const Valid<StoreLayout> layout =
-      layout_of("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
+      layout_with("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
   const PageDomain domain = domain_of(snapshot_of(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{8} * 64));
   const LayoutCatalog catalog = catalog_of(domain, {layout});
@@ -625,9 +600,9 @@ TEST(PrefixMatchOfWindows, OnlyTheLastPagesOfAWindowAreNeeded) {
 TEST(PrefixMatchOfWindows, AWindowThatEndsWithinAPageNeedsAllOfThatPage) {
   for (const auto& [window, first] : std::map<uint64_t, uint64_t>{
            {1, 3}, {64, 3}, {65, 2}, {128, 2}, {129, 1}, {192, 1}, {193, 0}, {1000, 0}, {Range::kUnbounded, 0}}) {
-    const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), window, {rows("key", 1, 8)})});
+    const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 1, 8)}, window)});
     const Valid<StoreLayout> layout =
-        layout_of("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
+        layout_with("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
     const PageDomain domain = domain_of(snapshot_of(schema), 64);
     const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{4} * 64));
     MemoryInventory inventory;
@@ -642,13 +617,13 @@ TEST(PrefixMatchOfWindows, AWindowThatEndsWithinAPageNeedsAllOfThatPage) {
 // Layers 0-1 keep all tokens, layers 2-3 the last 128; two layouts differ in what they put together.
 TEST(PrefixMatchOfWindows, PartsOfWindowsAreNotNeededFarBackAndSharedPartsAre) {
   const Valid<CacheSchema> schema =
-      schema_of({group(Range(0, 2), std::nullopt, {rows("key", 1, 8)}), group(Range(2, 4), 128, {rows("key", 1, 8)})});
-  const Valid<StoreLayout> apart = layout_of(
+      schema_of({group(Range(0, 2), {rows("key", 1, 8)}), group(Range(2, 4), {rows("key", 1, 8)}, 128)});
+  const Valid<StoreLayout> apart = layout_with(
       "apart", schema, 64,
       {part("full", {Range(0, 2)}, {"key"}, {Range(0, 1)}), part("window", {Range(2, 4)}, {"key"}, {Range(0, 1)})});
-  const Valid<StoreLayout> mixed = layout_of("mixed", schema, 64,
-                                             {part("even", {Range(0, 1), Range(2, 3)}, {"key"}, {Range(0, 1)}),
-                                              part("odd", {Range(1, 2), Range(3, 4)}, {"key"}, {Range(0, 1)})});
+  const Valid<StoreLayout> mixed = layout_with("mixed", schema, 64,
+                                               {part("even", {Range(0, 1), Range(2, 3)}, {"key"}, {Range(0, 1)}),
+                                                part("odd", {Range(1, 2), Range(3, 4)}, {"key"}, {Range(0, 1)})});
   const PageDomain domain = domain_of(snapshot_of(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{8} * 64));
 
@@ -675,9 +650,9 @@ TEST(PrefixMatchOfWindows, PartsOfWindowsAreNotNeededFarBackAndSharedPartsAre) {
 // Layer 0 keeps rows, layer 1 a state.
 class PrefixMatchOfStates : public ::testing::Test {
  protected:
-  const Valid<CacheSchema> schema = schema_of({group(Range(0, 1), std::nullopt, {rows("key", 1, 8)}),
-                                               group(Range(1, 2), std::nullopt, {state("state", 2, 16)})});
-  const Valid<StoreLayout> layout = layout_of(
+  const Valid<CacheSchema> schema =
+      schema_of({group(Range(0, 1), {rows("key", 1, 8)}), group(Range(1, 2), {state("state", 2, 16)})});
+  const Valid<StoreLayout> layout = layout_with(
       "hybrid", schema, 64,
       {part("rows", {Range(0, 1)}, {"key"}, {Range(0, 1)}), part("state-h0", {Range(1, 2)}, {"state"}, {Range(0, 1)}),
        part("state-h1", {Range(1, 2)}, {"state"}, {Range(1, 2)})});
@@ -712,7 +687,7 @@ TEST_F(PrefixMatchOfStates, AStateBeyondTheRowsIsOfNoUse) {
 }
 
 TEST_F(PrefixMatchOfStates, RowsAndStateMayComeFromDifferentLayouts) {
-  const Valid<StoreLayout> other = layout_of(
+  const Valid<StoreLayout> other = layout_with(
       "other", schema, 64,
       {part("rows", {Range(0, 1)}, {"key"}, {Range(0, 1)}), part("state", {Range(1, 2)}, {"state"}, {Range(0, 2)})});
   const LayoutCatalog both = catalog_of(domain, {layout, other});
@@ -722,9 +697,9 @@ TEST_F(PrefixMatchOfStates, RowsAndStateMayComeFromDifferentLayouts) {
 }
 
 TEST_F(PrefixMatchOfStates, AModelThatKeepsNothingButStatesNeedsTheLastOneOnly) {
-  const Valid<CacheSchema> states = schema_of({group(Range(0, 2), std::nullopt, {state("state", 1, 16)})});
+  const Valid<CacheSchema> states = schema_of({group(Range(0, 2), {state("state", 1, 16)})});
   const Valid<StoreLayout> whole =
-      layout_of("whole", states, 64, {part("all", {Range(0, 2)}, {"state"}, {Range(0, 1)})});
+      layout_with("whole", states, 64, {part("all", {Range(0, 2)}, {"state"}, {Range(0, 1)})});
   const PageDomain of_states = domain_of(snapshot_of(states), 64);
   const std::vector<PageKey> own_keys = page_keys(of_states, tokens_of(uint64_t{8} * 64));
   inventory.write(whole, own_keys, {}, {2, 5});
@@ -796,7 +771,7 @@ Valid<StoreLayout> draw_layout(Rng& rng, const Valid<CacheSchema>& schema, uint6
   std::iota(keys.begin(), keys.end(), size_t{0});
   rng.shuffle(keys);
   for (size_t i = 0; i < parts.size(); ++i) parts[i].key = ObjectKey(fmt::format("p{:02}", keys[i]));
-  return layout_of(fmt::format("layout-{}", number).c_str(), schema, kPageTokens, std::move(parts));
+  return layout_with(fmt::format("layout-{}", number), schema, kPageTokens, std::move(parts));
 }
 
 struct DrawnStore {

@@ -21,18 +21,13 @@
 #include "model/kv/partition.h"
 #include "planner/kv/make_plan.h"
 #include "planner/kv/verify_plan.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
 namespace {
 
 using nlohmann::json;
-
-std::string all_lines(const Diagnostics& diagnostics) {
-  std::string lines;
-  for (const Diagnostic& diagnostic : diagnostics.kept()) lines += diagnostic.to_line() + "\n";
-  return lines;
-}
 
 // ---- A plan by hand ----
 
@@ -109,24 +104,17 @@ TransferPlan plan_by_hand() {
 Valid<TransferPlan> valid_plan(TransferPlan plan) {
   Diagnostics diagnostics;
   std::optional<Valid<TransferPlan>> valid = Valid<TransferPlan>::make(std::move(plan), diagnostics);
-  if (!valid) ADD_FAILURE() << all_lines(diagnostics);
+  if (!valid) ADD_FAILURE() << diagnostic_lines(diagnostics);
   return valid.value();
 }
 
 // ---- Plans that are made, one of each kind and with each kind of tensor ----
 
 // Layers 0-4: keys of 8 heads with scales of 4 tokens; 5 and 7: a window; 6: a state.
-CacheSchema wide_schema() {
-  const auto rows = [](const char* name, uint64_t head_count, uint64_t head_dim) {
-    return Component{ComponentName(name), "bfloat16", "plain", 2, head_count, head_dim, 1};
-  };
-  Component scale = rows("scale", 8, 1);
-  scale.tokens_per_row = 4;
-  Component state = rows("state", 8, 16);
-  state.tokens_per_row = std::nullopt;
-  return CacheSchema{{LayerGroup{{Range(0, 5)}, std::nullopt, {rows("key", 8, 4), rows("latent", 1, 6), scale}},
-                      LayerGroup{{Range(5, 6), Range(7, 8)}, 6, {rows("key", 8, 4)}},
-                      LayerGroup{{Range(6, 7)}, std::nullopt, {state}}}};
+Valid<CacheSchema> wide_schema() {
+  return schema_of({group(Range(0, 5), {rows("key", 8, 4), rows("latent", 1, 6), rows("scale", 8, 1, 4)}),
+                    group({Range(5, 6), Range(7, 8)}, {rows("key", 8, 4)}, 6),
+                    group(Range(6, 7), {state("state", 8, 16)})});
 }
 
 AnyDocument placed(const Valid<CacheSchema>& schema, const char* name, const PartitionSizes& sizes) {
@@ -144,7 +132,7 @@ Made make(std::string name, AnyDocument source, AnyDocument target, const PlanOp
   SCOPED_TRACE(name);
   Diagnostics diagnostics;
   const auto plan = make_plan(plan_side(source).value(), plan_side(target).value(), options, PlanLimits(), diagnostics);
-  if (!plan) ADD_FAILURE() << all_lines(diagnostics);
+  if (!plan) ADD_FAILURE() << diagnostic_lines(diagnostics);
   return Made{std::move(name), std::move(source), std::move(target), plan.value()};
 }
 
@@ -157,7 +145,7 @@ PlanOptions about(std::optional<Range> snapshot_tokens, Range tokens = Range::al
 
 const std::vector<Made>& made_plans() {
   static const std::vector<Made> plans = [] {
-    const Valid<CacheSchema> wide = valid_or_die(wide_schema());
+    const Valid<CacheSchema> wide = wide_schema();
     const AnyDocument two_stages = placed(wide, "prefill", PartitionSizes{.pp = 2, .tp = 4});
     const AnyDocument replicas = placed(wide, "decode", PartitionSizes{.dp = 2, .pp = 3, .tp = 16});
     const AnyDocument turns_of_4 = placed(wide, "prefill", PartitionSizes{.tp = 2, .cp = 2, .cp_block_tokens = 4});
@@ -265,7 +253,7 @@ TEST(PlanWire, TheTextByHandIsThatOfThePlanByHand) {
   EXPECT_EQ(digest(plan).hex(), kDigest);
   Diagnostics diagnostics;
   const std::optional<PlanDocument> again = read_plan(kText, JsonLimits(), diagnostics);
-  ASSERT_TRUE(again) << all_lines(diagnostics);
+  ASSERT_TRUE(again) << diagnostic_lines(diagnostics);
   EXPECT_EQ(again->plan, plan);
   EXPECT_FALSE(again->source || again->target);
 }
@@ -283,7 +271,7 @@ TEST(PlanWire, MadePlansReadBackAsTheyWereWithWhatTheyCarry) {
         EXPECT_EQ(text, rendered(*made.plan, source, target));
         Diagnostics diagnostics;
         const std::optional<PlanDocument> again = read_plan(text, JsonLimits(), diagnostics);
-        ASSERT_TRUE(again) << all_lines(diagnostics);
+        ASSERT_TRUE(again) << diagnostic_lines(diagnostics);
         EXPECT_EQ(again->plan, made.plan);
         EXPECT_EQ(again->source, source == nullptr ? std::nullopt : std::optional(*source));
         EXPECT_EQ(again->target, target == nullptr ? std::nullopt : std::optional(*target));
@@ -302,9 +290,9 @@ TEST(PlanWire, APlanThatCarriesItsDocumentsCanBeProved) {
     SCOPED_TRACE(made.name);
     Diagnostics diagnostics;
     const auto again = read_plan(plan_to_json(made.plan, &made.source, &made.target), JsonLimits(), diagnostics);
-    ASSERT_TRUE(again) << all_lines(diagnostics);
+    ASSERT_TRUE(again) << diagnostic_lines(diagnostics);
     verify_plan(again->plan, plan_side(*again->source).value(), plan_side(*again->target).value(), {}, diagnostics);
-    EXPECT_TRUE(diagnostics.empty()) << all_lines(diagnostics);
+    EXPECT_TRUE(diagnostics.empty()) << diagnostic_lines(diagnostics);
   }
 }
 
@@ -399,7 +387,7 @@ RC_GTEST_PROP(PlanWire, APlanHasOneIdentityInWhateverOrderItWasWritten, (uint64_
   document["edges"] = edges;
   Diagnostics diagnostics;
   const auto again = read_plan(backwards(document).dump(2), JsonLimits(), diagnostics);
-  RC_LOG() << all_lines(diagnostics);
+  RC_LOG() << diagnostic_lines(diagnostics);
   RC_ASSERT(again.has_value());
   RC_ASSERT(again->plan == made.plan);
   RC_ASSERT(plan_to_json(again->plan) == plan_to_json(made.plan));
@@ -487,13 +475,13 @@ RC_GTEST_PROP(PlanWire, DrawnPlansReadBackAsTheyWere, (uint64_t seed)) {
   Rng rng(seed);
   Diagnostics diagnostics;
   const std::optional<Valid<TransferPlan>> plan = Valid<TransferPlan>::make(draw_plan(rng), diagnostics);
-  RC_LOG() << all_lines(diagnostics);
+  RC_LOG() << diagnostic_lines(diagnostics);
   RC_ASSERT(plan.has_value());
   RC_CLASSIFY(!(*plan)->edges.empty(), "with edges");
   const std::string text = plan_to_json(*plan);
   RC_ASSERT(text == rendered(**plan, nullptr, nullptr));
   const std::optional<PlanDocument> again = read_plan(text, JsonLimits(), diagnostics);
-  RC_LOG() << all_lines(diagnostics);
+  RC_LOG() << diagnostic_lines(diagnostics);
   RC_ASSERT(again.has_value());
   RC_ASSERT(again->plan == *plan);
 }
@@ -526,14 +514,14 @@ TEST(PlanReading, EachFieldIsRequiredButTheOptionalOnes) {
     document[at.parent_pointer()].erase(at.back());
     Diagnostics diagnostics;
     EXPECT_FALSE(read(document, diagnostics));
-    EXPECT_TRUE(diagnostics.has(Rule::kFieldMissing)) << all_lines(diagnostics);
+    EXPECT_TRUE(diagnostics.has(Rule::kFieldMissing)) << diagnostic_lines(diagnostics);
   }
   EXPECT_GT(field_count, 60u);
   json without_snapshot = whole;
   without_snapshot.erase("snapshot_tokens");
   Diagnostics diagnostics;
   const auto plan = read(without_snapshot, diagnostics);
-  ASSERT_TRUE(plan) << all_lines(diagnostics);
+  ASSERT_TRUE(plan) << diagnostic_lines(diagnostics);
   EXPECT_EQ(plan->plan->snapshot_tokens, std::nullopt);
 }
 
@@ -546,7 +534,7 @@ TEST(PlanReading, NoObjectHasAFieldThatTheFormatDoesNotHave) {
     document[at]["colour"] = "red";
     Diagnostics diagnostics;
     EXPECT_FALSE(read(document, diagnostics));
-    EXPECT_TRUE(diagnostics.has(Rule::kFieldUnknown)) << all_lines(diagnostics);
+    EXPECT_TRUE(diagnostics.has(Rule::kFieldUnknown)) << diagnostic_lines(diagnostics);
   }
 }
 
@@ -561,7 +549,8 @@ TEST(PlanReading, NoValueHasAnotherType) {
       document[at] = other;
       Diagnostics diagnostics;
       EXPECT_FALSE(read(document, diagnostics));
-      EXPECT_TRUE(diagnostics.has(Rule::kFieldType) || diagnostics.has(Rule::kFieldInteger)) << all_lines(diagnostics);
+      EXPECT_TRUE(diagnostics.has(Rule::kFieldType) || diagnostics.has(Rule::kFieldInteger))
+          << diagnostic_lines(diagnostics);
     }
   }
 }
@@ -580,7 +569,8 @@ void expect_lines(const json& whole, const std::vector<Broken>& table) {
     Diagnostics diagnostics;
     EXPECT_FALSE(read(document, diagnostics));
     const std::string line = fmt::format("{} [{}]", broken.line, rule_name(broken.rule));
-    EXPECT_NE(("\n" + all_lines(diagnostics)).find("\n" + line + "\n"), std::string::npos) << all_lines(diagnostics);
+    EXPECT_NE(("\n" + diagnostic_lines(diagnostics)).find("\n" + line + "\n"), std::string::npos)
+        << diagnostic_lines(diagnostics);
   }
 }
 
@@ -659,7 +649,7 @@ TEST(PlanReading, AnIndexIsAnEntryOfItsList) {
               ? "plan edge 5: names an entry that its list does not have [plan-index]\n"
               : fmt::format("plan edges[5][{}]: {} is not an integer from 0 to 4294967295 [field-integer]\n", position,
                             index);
-      EXPECT_TRUE(all_lines(diagnostics).starts_with(line)) << all_lines(diagnostics);
+      EXPECT_TRUE(diagnostic_lines(diagnostics).starts_with(line)) << diagnostic_lines(diagnostics);
     }
   }
 }
@@ -736,7 +726,7 @@ TEST(PlanReading, OneReadingReportsSeveralDiagnostics) {
   document["colour"] = "red";
   Diagnostics diagnostics;
   EXPECT_FALSE(read(document, diagnostics));
-  EXPECT_EQ(all_lines(diagnostics),
+  EXPECT_EQ(diagnostic_lines(diagnostics),
             "plan edges[0][1]: must be an integer, not a string [field-type]\n"
             "plan kind: 'copy' is not one of live, restore, upload [field-choice]\n"
             "plan source.document: must be an object, not an integer [field-type]\n"
@@ -769,7 +759,7 @@ TEST(PlanReading, ADigestThatIsNoneIsNotAlsoAnotherOne) {
   document["source"]["digest"] = "none";
   Diagnostics diagnostics;
   EXPECT_FALSE(read(document, diagnostics));
-  EXPECT_EQ(all_lines(diagnostics),
+  EXPECT_EQ(diagnostic_lines(diagnostics),
             "plan source.digest: 'none' is not 64 lower-case hexadecimal digits (and nothing before them) "
             "[digest-text]\n");
 }
@@ -780,7 +770,7 @@ TEST(PlanReading, AnIdentityIsOfTheCarriedDocumentsContent) {
   std::swap(parts[0], parts[3]);
   Diagnostics diagnostics;
   const auto plan = read_plan(backwards(document).dump(1), JsonLimits(), diagnostics);
-  ASSERT_TRUE(plan) << all_lines(diagnostics);
+  ASSERT_TRUE(plan) << diagnostic_lines(diagnostics);
   EXPECT_EQ(plan->source, AnyDocument(example_placement()));
 }
 
@@ -789,8 +779,8 @@ bool is_refused_by_name(json plan, const char* side, const AnyDocument& document
   plan[side] = {{"digest", digest(document).hex()}, {"document", json::parse(to_json(document))}};
   Diagnostics diagnostics;
   const bool is_read = read(plan, diagnostics).has_value();
-  EXPECT_EQ(diagnostics.total(), is_read ? 0 : 1) << all_lines(diagnostics);
-  EXPECT_EQ(is_read, !diagnostics.has(Rule::kSchemaName)) << all_lines(diagnostics);
+  EXPECT_EQ(diagnostics.total(), is_read ? 0 : 1) << diagnostic_lines(diagnostics);
+  EXPECT_EQ(is_read, !diagnostics.has(Rule::kSchemaName)) << diagnostic_lines(diagnostics);
   return !is_read;
 }
 
@@ -850,7 +840,7 @@ TEST(PlanReading, LimitsHoldForAllThatIsCarried) {
   const auto reads = [&](const JsonLimits& limits, Rule rule) {
     Diagnostics diagnostics;
     const bool is_read = read_plan(text, limits, diagnostics).has_value();
-    EXPECT_EQ(is_read, !diagnostics.has(rule)) << all_lines(diagnostics);
+    EXPECT_EQ(is_read, !diagnostics.has(rule)) << diagnostic_lines(diagnostics);
     return is_read;
   };
   const uint32_t depth = depth_of(json::parse(text));
@@ -870,7 +860,7 @@ TEST(PlanReading, DeepNestingIsRefusedByTheLimit) {
   Diagnostics diagnostics;
   EXPECT_FALSE(read_plan(text, JsonLimits(), diagnostics));
   EXPECT_EQ(diagnostics.total(), 1u);
-  EXPECT_TRUE(diagnostics.has(Rule::kJsonDepth)) << all_lines(diagnostics);
+  EXPECT_TRUE(diagnostics.has(Rule::kJsonDepth)) << diagnostic_lines(diagnostics);
 }
 
 // ---- Damage ----

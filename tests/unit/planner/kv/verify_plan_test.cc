@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "model/kv/partition.h"
 #include "model/text.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"
 
@@ -37,23 +38,8 @@ using Kind = PlanDiagnostic::Kind;
 
 // ---- Documents ----
 
-Component rows(const char* name, uint64_t head_count, uint64_t head_dim = 8) {
-  return Component{ComponentName(name), "bfloat16", "plain", 2, head_count, head_dim, 1};
-}
-
-Component state(const char* name, uint64_t head_count) {
-  Component component = rows(name, head_count);
-  component.tokens_per_row = std::nullopt;
-  return component;
-}
-
-LayerGroup group(IntervalSet layers, std::vector<Component> components,
-                 std::optional<uint64_t> window_tokens = std::nullopt) {
-  return LayerGroup{std::move(layers), window_tokens, std::move(components)};
-}
-
 CacheSchema keys_and_values(uint64_t layer_count = 4, uint64_t head_count = 4) {
-  return CacheSchema{{group({Range(0, layer_count)}, {rows("key", head_count), rows("value", head_count)})}};
+  return *attention(layer_count, head_count);
 }
 
 Valid<PlacementManifest> placed(const CacheSchema& schema, const PartitionSizes& sizes) {
