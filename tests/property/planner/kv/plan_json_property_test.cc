@@ -39,7 +39,7 @@ json another_way(const json& intervals, Rng& rng) {
   return pieces;
 }
 
-// Entries in any order, some of them twice and one that nobody uses; `index` (of each edge) follows.
+// Entries in any order, some of them twice and one that is not used; `index` (of each edge) follows.
 void mix_list(json& document, const char* name, size_t index, json unused, Rng& rng) {
   const std::vector<json> before = document[name];
   std::vector<std::pair<size_t, json>> entries;  // with the index before
