@@ -102,7 +102,8 @@ TEST(StoreCore, OnlyTheChunksThatAreTouchedAreRead) {
     EXPECT_EQ(target[i], i >= 12 ? kGuard : all[(i < 4 ? 6 : i < 8 ? 9 : 100) + i % 4]) << i;
 }
 
-TEST(StoreCore, ALookUpSeesNothingBeforeTheDataIsDurable) {  // U46
+// Case U46: a key was published before the index of the disk had it; readers got "not found" after a hit.
+TEST(StoreCore, ALookUpSeesNothingBeforeTheDataIsDurable) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   size_t publishing_writes = 0;
@@ -125,7 +126,8 @@ TEST(StoreCore, ALookUpSeesNothingBeforeTheDataIsDurable) {  // U46
   EXPECT_EQ(publishing_writes, 2u);
 }
 
-TEST(StoreCore, WhatWasNotPutCompletelyIsNeverFound) {  // U59
+// Case U59: the write of one of two parts failed, and the index named the object all the same.
+TEST(StoreCore, WhatWasNotPutCompletelyIsNeverFound) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   const TxnId txn("a");
@@ -167,7 +169,8 @@ TEST(StoreCore, ASegmentThatCannotBeWrittenTakesTheObjectsInItAlongAndTheyCanBeP
   }
 }
 
-TEST(StoreCore, ASnapshotThatIsRemovedDuringItsUploadStaysRemoved) {  // U50
+// Case U50: a key that was removed while it was being written came back with the end of the write.
+TEST(StoreCore, ASnapshotThatIsRemovedDuringItsUploadStaysRemoved) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   const TxnId txn("a");
@@ -182,7 +185,8 @@ TEST(StoreCore, ASnapshotThatIsRemovedDuringItsUploadStaysRemoved) {  // U50
   EXPECT_EQ(store.core().remove(id_of(1)).code(), Code::kNotFound);
 }
 
-TEST(StoreCore, ANewPublicationIsNotTheFirstToExpire) {  // U50
+// Case U50: what was new had the time 0 and was evicted first.
+TEST(StoreCore, ANewPublicationIsNotTheFirstToExpire) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   ASSERT_TRUE(publish_snapshot(store, "old", 1, Duration::from_s(100)).ok());
@@ -194,7 +198,8 @@ TEST(StoreCore, ANewPublicationIsNotTheFirstToExpire) {  // U50
   EXPECT_EQ(read_snapshot(store, 2), Code::kOk);
 }
 
-TEST(StoreCore, OfSeveralLeasesOnlyTheOneThatEndedFails) {  // U53
+// Case U53: one lease of a batch ended in the middle of it, and the whole batch failed.
+TEST(StoreCore, OfSeveralLeasesOnlyTheOneThatEndedFails) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   std::vector<Found> found;
@@ -211,7 +216,8 @@ TEST(StoreCore, OfSeveralLeasesOnlyTheOneThatEndedFails) {  // U53
       << "of another publication";
 }
 
-TEST(StoreCore, LookUpsThatNobodyEverReleasesAreGoneAtTheEndOfTheirLeases) {  // U39
+// Case U39: look-ups without a load kept their pins for ever, until the cache was full.
+TEST(StoreCore, LookUpsThatNobodyEverReleasesAreGoneAtTheEndOfTheirLeases) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   ASSERT_TRUE(publish_snapshot(store, "a", 1).ok());
@@ -225,7 +231,8 @@ TEST(StoreCore, LookUpsThatNobodyEverReleasesAreGoneAtTheEndOfTheirLeases) {  //
   EXPECT_EQ(store.look_up(id_of(1)).status().code(), Code::kUnavailable) << "a stated limit";
 }
 
-TEST(StoreCore, APutBeyondTheQuotaIsRefusedByName) {  // U55
+// Case U55: a put beyond the quota of its tenant was thrown away and reported as a success.
+TEST(StoreCore, APutBeyondTheQuotaIsRefusedByName) {
   SmallStore store;
   store.options.quota_bytes = 1000;
   ASSERT_TRUE(store.open().ok());
@@ -244,7 +251,8 @@ TEST(StoreCore, APutBeyondTheQuotaIsRefusedByName) {  // U55
   EXPECT_TRUE(publish_pages(store, "d", {1, 2}).ok()) << "an upload that was aborted counts no more";
 }
 
-TEST(StoreCore, ARestartAdoptsWhatIsThereAndOverwritesNothing) {  // U57
+// Case U57: a store that restarted took its segments for empty and overwrote them.
+TEST(StoreCore, ARestartAdoptsWhatIsThereAndOverwritesNothing) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   ASSERT_TRUE(publish_snapshot(store, "a", 1).ok());
@@ -342,7 +350,7 @@ TEST(StoreCore, APageThatIsThereStaysAsItIsAndGoesWithThePublicationThatBroughtI
   EXPECT_EQ(store.look_up(all).value().pages.size(), 2u) << "a page that went can come again";
 }
 
-// U60
+// Case U60: bytes of the right length with a wrong value were handed out.
 TEST(StoreCore, AnyFlippedByteIsFoundNamedAndNeverHandedOut) {
   SmallStore store(24);
   ASSERT_TRUE(store.open().ok());
@@ -360,7 +368,7 @@ TEST(StoreCore, AnyFlippedByteIsFoundNamedAndNeverHandedOut) {
         EXPECT_EQ(status.code(), Code::kDataLoss) << byte;
         const std::string name = fmt::format("object '{}' bytes [{},", found.objects[i].object.id.text(), chunk * 24);
         EXPECT_NE(status.message().find(name), std::string::npos) << status.message();
-        EXPECT_FALSE(may_pass(status.code())) << "nobody reads it again and again";
+        EXPECT_FALSE(may_pass(status.code())) << "damage is not a failure that passes, so that it is not read again and again";
         ++flipped;
       }
       const VerifyReport report = store.core().verify({}).value();
@@ -385,7 +393,7 @@ TEST(StoreCore, ACatalogIsChangedByCompareAndSwapAndSurvivesARestart) {
   const Valid<StoreLayout> second = valid_or_die(std::move(other));
   EXPECT_EQ(store.core().catalog(domain).value(), LayoutCatalog(domain));
   const LayoutCatalog one = store.core().register_layout(domain, first, 0).value();
-  EXPECT_EQ(store.core().register_layout(domain, second, 0).status().code(), Code::kConflict) << "somebody was faster";
+  EXPECT_EQ(store.core().register_layout(domain, second, 0).status().code(), Code::kConflict) << "another writer was faster";
   const LayoutCatalog two = store.core().register_layout(domain, second, one.revision()).value();
   EXPECT_EQ(two.layouts().size(), 2u);
   EXPECT_NE(two.find(digest(first)), nullptr);
@@ -521,7 +529,7 @@ struct Day {
 };
 
 // Each table operation that happens in a day fails, in full or after it happened: the caller is told, no reader sees
-// half of anything, and afterwards the store works and has nothing left that nobody knows.
+// half of anything, and afterwards the store works and holds nothing that no record names.
 TEST(StoreCore, WhicheverTableOperationFailsTheStoreStaysWholeAndUsable) {
   size_t failed_count = 0;
   for (const bool happens : {false, true})
@@ -539,7 +547,7 @@ TEST(StoreCore, WhicheverTableOperationFailsTheStoreStaysWholeAndUsable) {
         store.tables.heal();
         if (failed.empty()) break;
         ++failed_count;
-        EXPECT_TRUE(!day.errors.empty() || failed == "remove") << failed << " failed, and nobody was told";
+        EXPECT_TRUE(!day.errors.empty() || failed == "remove") << failed << " failed, and no caller was told";
         // I2: all or nothing of each.
         for (uint64_t number = 1; number <= 4; ++number) {
           const Code code = read_snapshot(store, number);

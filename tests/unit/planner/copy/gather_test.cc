@@ -83,7 +83,7 @@ TEST(ChooseGather, WithoutStagingNothingIsPacked) {
   EXPECT_FALSE(choice.pack);
 }
 
-// Case U70: 9 MiB in buffers of 4 MiB.
+// Case U70: a copy of 9 MiB in staging buffers of 4 MiB was wrong behind the first buffer.
 TEST(ChooseGather, NineMebibytesAreThreeBuffersOfFour) {
   const LoweredPlan lowered = contiguous(9 * 1024, 1024);
   TransportLimits limits{.staging_bytes_max = 4 * kMiB};
@@ -193,7 +193,8 @@ TEST(ChooseGatherDeathTest, AnOperationOfNoBytesIsAMistakeOfTheCaller) {
   EXPECT_DEATH((void)choose_between(lowered, TransportLimits{.operation_bytes_max = 0}), "");
 }
 
-// ---- Case U71: 101 regions, one for each layer, of 1,000 scattered pages of 16 rows of 576 bytes ----
+// ---- Case U71: scattered pages needed one operation for every 576 bytes. Here: 101 regions, one for each layer, of
+// 1,000 scattered pages of 16 rows of 576 bytes ----
 
 constexpr uint64_t kPages = 1000;
 

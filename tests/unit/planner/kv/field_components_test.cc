@@ -28,8 +28,6 @@
 namespace crossdock::testing {
 namespace {
 
-// ---- A. Heterogeneous TP, GQA, replicas, layouts ----
-
 // Keys and values side by side in the last dim: [layer][slot][head][16 tokens][key 64 | value 64] in bf16.
 struct PackedPool {
   static constexpr uint64_t kSlots = 4;
@@ -57,6 +55,7 @@ struct PackedPool {
   }
 };
 
+// Case U15: keys and values lie packed in the last dim (2 x D items); a stride of half that size let slots overlap.
 TEST(FieldCases, U15KeysAndValuesPackedInTheLastDimSurviveTheStore) {
   const Valid<CacheSchema> schema = attention(2, 4, 64);
   const Range tokens(0, 40);  // pages of 16, 16 and 8 tokens
@@ -112,6 +111,8 @@ FieldPool indexer_pool(uint64_t layer_count, uint64_t page_tokens, uint64_t slot
                    std::move(slots),      {"indexer"}, 1,   "indexer"};
 }
 
+// Case U17: the size of a stored latent row depended on the tensor-parallel degree, so that a cache saved by one rank
+// was never found by two.
 TEST(FieldCases, U17WhatOneRankSavedIsRestoredToTwoAndFourByteForByte) {
   const Valid<CacheSchema> schema = latent_with_indexer(3);
   const Range tokens(0, 150);
@@ -164,6 +165,8 @@ TEST(FieldCases, U17WhatOneRankSavedIsRestoredToTwoAndFourByteForByte) {
   }
 }
 
+// Case U18: objects of a persistent cache did not carry their layout, so that a reader took head-major bytes of the
+// right size for token-major ones.
 TEST(FieldCases, U18HeadMajorAndTokenMajorObjectsOfEqualSizesAreNeverTakenForEachOther) {
   const Valid<CacheSchema> schema = attention(2, 4, 16);
   const Range tokens(0, 100);
@@ -212,8 +215,8 @@ TEST(FieldCases, U18HeadMajorAndTokenMajorObjectsOfEqualSizesAreNeverTakenForEac
   expect_bytes(lowered_move(plan, BoundSide(token_objects), to.side()).lowered, token_stored, target, expected);
 }
 
-// ---- B. MLA, hybrid models, sidecars, fp8 KV scales ----
-
+// Case U20: a latent, which all layers keep in one shape, was taken for a tensor across layers: 27 layers had 27 times
+// the bytes.
 TEST(FieldCases, U20ALatentIsPlannedOncePerLayerAndToken) {
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 27), {rows("latent", 1, 576)})});
   const Range tokens(0, 100);
@@ -270,6 +273,8 @@ struct SplitIndexer {
   }
 };
 
+// Case U21: the keys of a sparse-attention indexer were missing or fewer than the rows of the cache, and the page was
+// used all the same.
 TEST(FieldCases, U21AHitStopsWhereTheIndexerIsMissingAndRestoresBothComponentsBeforeIt) {
   const Valid<CacheSchema> schema = latent_with_indexer(2);
   const Range tokens(0, 320);  // five pages

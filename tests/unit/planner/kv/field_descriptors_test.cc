@@ -28,8 +28,6 @@
 namespace crossdock::testing {
 namespace {
 
-// ---- G. Descriptors ----
-
 // 101 layers of fp8 latents of 576 bytes, and 1,000 pages of 64 tokens: 3.7 GB, which no test allocates.
 struct ManyPages {
   static constexpr uint64_t kLayers = 101;
@@ -96,6 +94,7 @@ std::vector<ByteMove> sorted_ranges(const LoweredPlan& lowered) {
   return moves;
 }
 
+// Case U71: a cache of 101 regions with 1,000 scattered pages each needed up to 120,000 operations of 576 bytes.
 TEST(FieldCases, U71AThousandScatteredPagesOf101RegionsAreOneStepEach) {
   ManyPages pages;
   const std::vector<uint64_t> from = ManyPages::slots(1, 1);
@@ -219,6 +218,7 @@ struct FarPages {
   FieldRuntime target{"target", placed(schema, {}, "decode"), snapshot};
 };
 
+// Case U73: page number x stride passes 32 bits at some page, and offsets pass 2^40; products were computed in 32 bits.
 TEST(FieldCases, U73BlocksTimesStridesPast32BitsAndBasesPast2To40AreExact) {
   FarPages pages(5);
   const uint64_t base = uint64_t{1} << 40;

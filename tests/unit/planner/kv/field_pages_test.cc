@@ -26,8 +26,6 @@
 namespace crossdock::testing {
 namespace {
 
-// ---- B. MLA, hybrid models, sidecars, fp8 KV scales ----
-
 // Layer 0 keeps all tokens, layer 1 the last 128. Pages of 64: of 300 tokens, layer 1 has pages 2 to 4.
 struct HybridPools {
   FieldPool full;
@@ -52,6 +50,7 @@ HybridPools hybrid_pools(Range heads, std::vector<uint64_t> full_slots, std::vec
   return pools;
 }
 
+// Case U23: a window of 128 tokens in pages of 64: pages that are no longer live were mapped, and stale rows moved.
 TEST(FieldCases, U23OnlyTheLivePagesOfAWindowAreMappedAndOnlyLiveTokensMove) {
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 1), {rows("key", 2, 16), rows("value", 2, 16)}),
                                                group(Range(1, 2), {rows("key", 2, 16), rows("value", 2, 16)}, 128)});
@@ -109,6 +108,7 @@ TEST(FieldCases, U23OnlyTheLivePagesOfAWindowAreMappedAndOnlyLiveTokensMove) {
   EXPECT_TRUE(diagnostics.has(Rule::kViewNotOwned));
 }
 
+// Case U26: an fp8 cache has one scale for each token and head; the scales had a wrong stride or did not move at all.
 TEST(FieldCases, U26ScalesOfEachTokenAndHeadArriveWithTheirKeysAndValues) {
   constexpr uint64_t kDim = 128;
   std::vector<Component> components;
@@ -200,6 +200,7 @@ struct PaddedState {
   }
 };
 
+// Case U27: states of 4,000 bytes lie 4,096 bytes apart; the padding was taken for content.
 TEST(FieldCases, U27ThePaddingOfAStateIsNeitherReadNorWritten) {
   Component state = rows("state", 4, 1000, {"float32", 4});
   state.tokens_per_row = std::nullopt;
@@ -209,7 +210,7 @@ TEST(FieldCases, U27ThePaddingOfAStateIsNeitherReadNorWritten) {
   FieldRuntime target("target", placed(schema, {.tp = 4}, "decode"), snapshot);
   for (uint64_t rank = 0; rank < 2; ++rank) PaddedState{Range(2 * rank, 2 * rank + 2)}.bind(source.bindings[rank]);
   for (uint64_t rank = 0; rank < 4; ++rank) PaddedState{Range(rank, rank + 1)}.bind(target.bindings[rank]);
-  World memory = world_of(source.bindings);  // run_steps() refuses to read the padding, which nobody writes
+  World memory = world_of(source.bindings);  // run_steps() refuses to read the padding, which is never written
   for (uint64_t rank = 0; rank < 2; ++rank)
     PaddedState{Range(2 * rank, 2 * rank + 2)}.fill(memory.at(region_of(source.bindings[rank], "state")));
   World expected = world_of(target.bindings);
@@ -233,8 +234,8 @@ TEST(FieldCases, U27ThePaddingOfAStateIsNeitherReadNorWritten) {
   expect_bytes(move_from_store(manifest, target).lowered, stored, target, expected);
 }
 
-// ---- C. Pipeline splits, pages, last blocks ----
-
+// Case U28: stages of 21 and 23 layers; the offset "stage x layers of the stage" gave layer 23 to a stage that begins
+// at 21.
 TEST(FieldCases, U28StagesOf21And23LayersReachStagesOf11And11And22WithEveryLayerOnce) {
   const Valid<CacheSchema> schema = attention(44, 2, 8);
   const Range tokens(0, 20);
@@ -300,6 +301,7 @@ struct OnePool {
   World expected;
 };
 
+// Case U31: a prompt of exactly two pages; the target reserves a third one for the next token, which nothing may write.
 TEST(FieldCases, U31APageThatTheTargetReservedForLaterStaysUnwritten) {
   const OnePool world(Range(0, 128), {3, 5}, {4, 1, 2});
   const FieldMove move = move_live(world.source, world.target);
@@ -314,6 +316,7 @@ TEST(FieldCases, U31APageThatTheTargetReservedForLaterStaysUnwritten) {
   }
 }
 
+// Case U33: the last page of a prompt is partly filled and was not sent.
 TEST(FieldCases, U33PartialLastPageCarriesExactlyItsTokens) {
   const OnePool world(Range(0, 100), {3, 5}, {4, 1});
   const FieldMove move = move_live(world.source, world.target);

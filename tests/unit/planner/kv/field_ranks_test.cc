@@ -56,8 +56,8 @@ std::vector<std::string> end_texts(const std::vector<PlanEnd>& ends) {
   return list;
 }
 
-// ---- A. Heterogeneous TP, GQA, replicas, layouts ----
-
+// Case U01: two KV heads on four source ranks, each head twice, merge into one rank; an engine that counted heads as
+// "per rank x ranks" saw four of them and wrote to wrong offsets.
 TEST(FieldCases, U01ReplicasOfTwoHeadsMergeIntoOneTargetWhoseEveryByteIsWrittenOnce) {
   const Valid<CacheSchema> schema = attention(2, 2, 128);
   const Range tokens(0, 128);
@@ -126,6 +126,8 @@ struct FourWriters {
   World expected = bind_and_fill(target, {whole}, tokens);
 };
 
+// Case U04: the ranks of one pipeline stage all reported their completion under the number of the stage, so that the
+// count of four writers was never reached and the transfer hung.
 TEST(FieldCases, U04TheWritersOfATargetAreNamedByIdAndNotByTheirPipelineRank) {
   const FourWriters world;
   for (const Participant& participant : world.source.placement->topology.participants)
@@ -162,6 +164,8 @@ TEST(FieldCases, U04AWriterThatWritesTwiceDoesNotStandInForOneThatNeverWrites) {
   EXPECT_EQ(difference(memory, expected), "");
 }
 
+// Case U06: token-major pages went to a head-major cache as a plain copy, which permutes heads and tokens without an
+// error.
 TEST(FieldCases, U06TokenMajorPagesReachHeadMajorPagesAsAnExactPermutation) {
   const Valid<CacheSchema> schema = attention(1, 16, 64);  // two heads on each of the eight ranks
   const Range tokens(0, 300);                              // pages of 128, 128 and 44 tokens
@@ -234,6 +238,7 @@ MergeAnswer merge(uint64_t source_ranks, uint64_t request) {
   return answer;
 }
 
+// Case U09: merging four tensor-parallel ranks into one crashed when 128 requests did it at once.
 TEST(FieldCases, U09AHundredAndTwentyEightMergesAtOnceAreThoseThatEachGivesAlone) {
   constexpr uint64_t kRequests = 128;
   constexpr uint64_t kThreads = 8;
@@ -304,6 +309,7 @@ struct TwoRanks {
   World expected = bind_and_fill(target, {{Range(0, 1), Range(0, 2), 8, 64, 3, {2, 0}}}, tokens);
 };
 
+// Case U11: a look-up gave every reader the address of worker 0, so that rank 1 was restored with the bytes of rank 0.
 TEST(FieldCases, U11EachRankIsReadFromItsOwnInstance) {
   const TwoRanks ranks;
   const FieldMove move = move_live(ranks.source, ranks.target);
@@ -389,6 +395,7 @@ struct TwoContextRanks {
   World expected = bind_and_fill(target, {{Range(0, 2), Range(0, 2), 8, 64, 6, {3, 4, 0, 5, 1}}}, tokens);
 };
 
+// Case U13: a look-up ignored context-parallel ranks and reported a hit although the part of one rank was absent.
 TEST(FieldCases, U13TwoContextParallelRanksTogetherBringAllTokens) {
   const TwoContextRanks ranks;
   const FieldMove move = move_live(ranks.source, ranks.target);

@@ -147,7 +147,7 @@ TEST(PageDomain, PagesOfNoTokensAreRefused) {
   EXPECT_EQ(status.message(), "page domain: page_tokens 0 is below 1");
 }
 
-// U62: a LoRA belongs to the key, by id and revision.
+// Case U62: the adapter (LoRA) was not part of a page's key, or only its name was; it is, by id and revision.
 TEST(PageDomain, BaseModelAndTwoRevisionsOfAnAdapterShareNoPage) {
   const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 2, 8)})});
   const Valid<StoreLayout> layout =
@@ -166,7 +166,7 @@ TEST(PageDomain, BaseModelAndTwoRevisionsOfAnAdapterShareNoPage) {
   }
 }
 
-// U64: tenants and dtypes belong to the key.
+// Case U64: tenants shared keys, and so did caches of different dtypes.
 TEST(PageDomain, TenantsAndDtypesShareNoPageOfTheSameTokens) {
   Component fp8 = rows("key", 2, 8);
   fp8.dtype = "float8_e4m3fn";
@@ -258,7 +258,7 @@ TEST_F(LayoutCatalogTest, HoldsSixteenLayouts) {
   EXPECT_EQ(catalog.with_layout(whole("layout-3"), 16).value(), catalog) << "a full catalog still knows its own";
 }
 
-// U18: objects of one order must not be read in another.
+// Case U18: a persistent cache was written head-major and read token-major, since its name did not tell the order.
 TEST_F(LayoutCatalogTest, PagesWrittenHeadFirstAreAMissForAReaderThatKnowsTokenFirstOnly) {
   const Valid<StoreLayout> head_first = whole("pages", ObjectOrder::kHpld);
   const Valid<StoreLayout> token_first = whole("pages", ObjectOrder::kPlhd);
@@ -378,7 +378,7 @@ TEST_F(PrefixMatchTest, MoreTokensThanNumbersAreRefused) {
   EXPECT_EQ(status.message(), "prefix match: 8 pages of 4611686018427387904 tokens pass 2^64 - 1 tokens");
 }
 
-// U13: what one context-parallel rank did not write is missing, whoever looks.
+// Case U13: a look-up ignored context-parallel ranks; what one of them did not write is missing for every reader.
 TEST_F(PrefixMatchTest, PagesOrPartsOfAnAbsentContextParallelRankAreAMiss) {
   const LayoutCatalog catalog = catalog_of(domain, {by_head("by-head")});
   // Two ranks own every other page.
@@ -404,7 +404,7 @@ Valid<CacheSchema> latent_with_indexer() {
   return schema_of({group(Range(0, 3), {rows("latent", 1, 576), indexer})});
 }
 
-// U17: neither keys nor the hit depend on the tensor-parallel size of the writer or the reader.
+// Case U17: a cache saved by one tensor-parallel rank was never found by two; neither keys nor the hit depend on that.
 TEST(PrefixMatchOfLatents, PagesOfATensorParallelSizeOfOneAreAFullHitForTwoAndFour) {
   const Valid<CacheSchema> schema = latent_with_indexer();
   const Valid<StoreLayout> layout =
@@ -434,7 +434,7 @@ TEST(PrefixMatchOfLatents, PagesOfATensorParallelSizeOfOneAreAFullHitForTwoAndFo
   }
 }
 
-// U21: a page without its indexer keys is no hit.
+// Case U21: the keys of a sparse-attention indexer were not saved; a page without them is no hit.
 TEST(PrefixMatchOfLatents, APageThatLostItsIndexerEndsTheHit) {
   const Valid<CacheSchema> schema = latent_with_indexer();
   const Valid<StoreLayout> layout = layout_with("by-component", schema, 64,

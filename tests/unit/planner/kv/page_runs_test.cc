@@ -85,7 +85,7 @@ TEST(PageRuns, PagesThatTouchButAreNoNeighboursAreNotJoined) {
 }
 
 TEST(PageRuns, ThePartialLastPageIsItsOwnRun) {
-  // Case U33: 100 tokens in pages of 64.
+  // Case U33, a partly filled last page that was not sent: 100 tokens in pages of 64.
   EXPECT_EQ(runs_of(request_of(Range(0, 100), in_pages(64, {8, 9}), in_pages(64, {3, 4})))->runs,
             (Runs{{{8, 0}, {3, 0}, 64, 1, {}, {}}, {{9, 0}, {4, 0}, 36, 1, {}, {}}}));
   // Tokens [2,10): the end of the first page, one whole, the beginning of the third.
