@@ -26,7 +26,8 @@ TEST_P(ObjectStoreConformance, ObjectsOfAllSizesAroundAChunkComeBack) {
   for (size_t i = 0; i < found.objects.size(); ++i) EXPECT_EQ(found.objects[i].object, stored(names[i], expected[i]));
 }
 
-// Case U48: sizes around 2^32. Nothing but a few bytes of payload is ever held in memory.
+// Case U48: sizes above 4 GiB wrapped in 32 bits and overwrote another object. Sizes around 2^32; nothing but a few
+// bytes of payload is ever held in memory.
 TEST_P(ObjectStoreConformance, ASparseObjectAround4GiBHasItsExactSize) {
   constexpr uint64_t kSize4G = uint64_t{1} << 32;
   open_store({.chunk_bytes = 1 << 20});

@@ -7,7 +7,7 @@ namespace {
 const Bytes kOnes(100, std::byte{1});
 const Bytes kTwos(100, std::byte{2});
 
-// Case U53.
+// Case U53: one lease of a batch ended in the middle of it, and the whole batch failed.
 TEST_P(ObjectStoreConformance, ALeaseThatIsOverFailsItsOwnGetsOnly) {
   publish("txn", {{"1", kOnes}, {"2", kTwos}, {"3", kOnes}});
   const auto first = result_of<Found>(user().run(look_up_pages({"1"})));

@@ -264,7 +264,7 @@ TEST_P(ObjectStoreConformance, WhatATransactionIsForDoesNotChange) {
   EXPECT_EQ(user().run(BeginPost{TxnId("again"), again}).status.code(), Code::kConflict) << "it is stored already";
 }
 
-// Case U55.
+// Case U55: a put beyond the quota of its tenant was thrown away and reported as a success.
 TEST_P(ObjectStoreConformance, AnObjectBeyondTheQuotaIsRefusedAndItsTenantNamed) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   open_store({.chunk_bytes = 64 << 10, .quota_bytes = 10 * kMiB});
@@ -308,7 +308,7 @@ TEST_P(ObjectStoreConformance, TheUploadOfASilentUploaderIsAborted) {
   EXPECT_EQ(backend_->store_use(), (StoreUse{0, 1, 0, 1}));
 }
 
-// Case U50.
+// Case U50: a key that was removed while it was being written came back with the end of the write.
 TEST_P(ObjectStoreConformance, ASnapshotRemovedDuringItsUploadStaysRemoved) {
   begin("resource", snapshot_id("resource"));
   const std::vector<StoredObject> objects = {put("resource", "object", Bytes(100, std::byte{1}))};

@@ -25,7 +25,7 @@ struct Item {
   uint64_t dim = 0;
 };
 
-// The bytes of one region or object. A byte that nobody wrote is a guard.
+// The bytes of one region or object. A byte that was never written is a guard.
 class Memory {
  public:
   static constexpr uint8_t kGuard = 0xa5;
@@ -53,7 +53,7 @@ using World = std::map<std::string, Memory>;
 World world_of(const std::vector<RuntimeBinding>& bindings);
 World world_of(const std::vector<ObjectShape>& objects);
 
-// One byte at a time. Not OK when a step leaves a region, or reads what nobody wrote.
+// One byte at a time. Not OK when a step leaves a region, or reads bytes that were never written.
 Status run_steps(const LoweredPlan& lowered, const LoweredPair& pair, const World& source, World& target);
 Status run_steps(const LoweredPlan& lowered, const World& source, World& target);  // of all pairs
 

@@ -5,12 +5,6 @@
 namespace crossdock::testing {
 namespace {
 
-bool in(const IntervalSet& set, uint64_t value) {
-  for (const Range range : set.ranges())
-    if (range.begin() <= value && value < range.end()) return true;
-  return false;
-}
-
 bool names(const std::vector<ComponentName>& list, const std::string& name) {
   return std::count(list.begin(), list.end(), ComponentName(name)) > 0;
 }
@@ -27,10 +21,16 @@ bool complete_replica_set(std::vector<ReplicaOrdinal> replicas, const std::set<P
 
 }  // namespace
 
+bool naive_in(const IntervalSet& set, uint64_t value) {
+  for (const Range range : set.ranges())
+    if (range.begin() <= value && value < range.end()) return true;
+  return false;
+}
+
 bool naive_owns_token(const TokenOwnership& tokens, uint64_t token) {
-  if (const auto* intervals = std::get_if<TokenIntervals>(&tokens)) return in(intervals->tokens, token);
+  if (const auto* intervals = std::get_if<TokenIntervals>(&tokens)) return naive_in(intervals->tokens, token);
   if (const auto* cyclic = std::get_if<CyclicTokens>(&tokens))
-    return in(cyclic->blocks, (token / cyclic->block_tokens) % cyclic->cycle_blocks);
+    return naive_in(cyclic->blocks, (token / cyclic->block_tokens) % cyclic->cycle_blocks);
   return true;
 }
 
@@ -41,7 +41,7 @@ std::vector<std::string> naive_owners(const PlacementManifest& placement, uint64
     for (const Participant& participant : placement.topology.participants) {
       if (participant.id != part.participant || participant.rank.dp != dp) continue;
       for (const Ownership& own : part.owns)
-        if (in(own.layers, layer) && names(own.components, component) && in(own.heads, head) &&
+        if (naive_in(own.layers, layer) && names(own.components, component) && naive_in(own.heads, head) &&
             naive_owns_token(own.tokens, token))
           owners.push_back(part.participant.text());
     }
@@ -61,8 +61,8 @@ bool naive_is_covered(const PlacementManifest& placement, Range tokens) {
                 for (const Part& part : placement.parts) {
                   if (placement.topology.find(part.participant)->rank.dp != dp) continue;
                   for (const Ownership& own : part.owns)
-                    if (in(own.layers, layer) && names(own.components, component.name.text()) && in(own.heads, head) &&
-                        naive_owns_token(own.tokens, token)) {
+                    if (naive_in(own.layers, layer) && names(own.components, component.name.text()) &&
+                        naive_in(own.heads, head) && naive_owns_token(own.tokens, token)) {
                       replicas.push_back(own.replica);
                       owners.insert(part.participant);
                     }

@@ -13,6 +13,7 @@
 
 namespace crossdock::testing {
 
+bool naive_in(const IntervalSet& set, uint64_t value);
 bool naive_owns_token(const TokenOwnership& tokens, uint64_t token);
 
 // Participants of a DP rank that own one element, sorted, each as often as an ownership of theirs holds it.

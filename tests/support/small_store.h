@@ -23,7 +23,7 @@ using ObjectBytes = std::vector<std::byte>;
 
 inline constexpr std::byte kGuard{0xa5};
 
-// Bytes without meaning; those of `hole` are zero, and nobody writes them.
+// Bytes without meaning; those of `hole` are zero and are never written.
 ObjectBytes random_bytes(uint64_t count, Range hole, uint64_t seed);
 
 class SmallStore {

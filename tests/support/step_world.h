@@ -24,7 +24,7 @@ enum class Deviation {
   kFail,        // the oldest event fails: nothing happened
   kFailLate,    // it fails although it happened, in full or in part
   kDouble,      // a message arrives twice
-  kTimePasses,  // the clock goes on to the next time that somebody waits for
+  kTimePasses,  // the clock goes on to the next time that a participant waits for
   kRefuse,      // the next post is refused
   kNever,       // the oldest data operation does not complete before the drain is over
 };

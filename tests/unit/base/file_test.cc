@@ -202,7 +202,7 @@ TEST_F(File, IsReplacedNotOverwritten) {
   fs::create_hard_link(path("out"), path("other name"));
   ASSERT_EQ(write_file(path("out"), "new"), Status());
   EXPECT_EQ(get("out"), "new");
-  EXPECT_EQ(get("other name"), "the old contents");  // whoever had it open reads on undisturbed
+  EXPECT_EQ(get("other name"), "the old contents");  // a reader that had the old file open is not disturbed
   EXPECT_EQ(names(), (Names{"other name", "out"}));
 }
 

@@ -337,7 +337,8 @@ TEST_F(StoredSnapshot, AnAbortOfARestoreAtAnyPointGivesEverythingBack) {
   EXPECT_GT(aborted_count, 5u);
 }
 
-TEST_F(StoredSnapshot, ADamagedByteEndsTheRestoreByNameAndNothingIsActivated) {  // U60
+// Case U60: a restore that failed was tried again without end, and wrong bytes of the right length were not noticed.
+TEST_F(StoredSnapshot, ADamagedByteEndsTheRestoreByNameAndNothingIsActivated) {
   const Found found = stage_.core().lookup(Lookup{digest(*upload_.snapshot), LeaseRequest{"test"}}).value();
   for (const FoundObject& object : found.objects) {
     stage_.tables.damage(ChunkDamage{object.number, 0, ChunkDamage::What::kFlip, 3});

@@ -152,7 +152,7 @@ TEST(Transfer, ACopyThatFailsForGoodAbortsAndIsNamed) {
   SmallTransfer transfer;
   StepWorld world;
   transfer.join(world);
-  // Nothing of the source can be read: U43, a path that fails each write.
+  // Case U43: every write over the path fails, and the request was answered with what was in the pages before.
   world.before_step = [&](size_t) {
     for (const BindingPointer& binding : transfer.source.bindings)
       for (const RegionKey& key : region_keys(**binding)) world.memory().remove(key);
@@ -197,7 +197,7 @@ TEST(Transfer, ARuntimeThatRefusesWhatHasComeKeepsEveryTargetInactive) {
 }
 
 TEST(Transfer, AnAbortBeforeTheCopiesGivesAllPinsBackAtOnce) {
-  // U37: the transfer is refused before it began.
+  // Case U37: the transfer is refused before it begins; the pins of the source stayed for minutes.
   SmallTransfer transfer;
   StepWorld world;
   transfer.join(world);
@@ -208,7 +208,7 @@ TEST(Transfer, AnAbortBeforeTheCopiesGivesAllPinsBackAtOnce) {
   world.run({});
   check_invariants(transfer, world);
   EXPECT_EQ(transfer.coordinator->outcome().cause.message(), "the request was cancelled");
-  EXPECT_LT((world.now() - begin).ns(), Duration::from_s(60).ns()) << "nobody waited for a deadline";
+  EXPECT_LT((world.now() - begin).ns(), Duration::from_s(60).ns()) << "no participant waited for a deadline";
 }
 
 TEST(Transfer, ASilentWriterIsNamedAtTheDeadline) {
@@ -226,7 +226,8 @@ TEST(Transfer, ASilentWriterIsNamedAtTheDeadline) {
 }
 
 TEST(Transfer, PagesOfAnAbortedTransferAreGivenBackOnlyWhenNothingLandsInThemAnyMore) {
-  // U35: an abort while writes fly; the pages are wanted for the next request.
+  // Case U35: a request is aborted while writes are under way; its pages were given to the next request, and the late
+  // writes landed there.
   const size_t step_count = run({}).step_count;
   size_t aborted_count = 0;
   for (size_t at = 0; at < step_count; ++at) {
@@ -251,7 +252,7 @@ TEST(Transfer, PagesOfAnAbortedTransferAreGivenBackOnlyWhenNothingLandsInThemAny
 }
 
 TEST(Transfer, RepliesOfAnEarlierOperationOrAnEarlierLifeCountForNothing) {
-  // U41: one of the workers failed, and the next call got the old replies.
+  // Case U41: one of the workers failed, and the next call took its late replies for its own.
   SmallTransfer transfer;
   CoordinatorOptions options;
   options.operation = OperationId("second");

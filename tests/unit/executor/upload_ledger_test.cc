@@ -358,7 +358,7 @@ TEST(UploadLedger, CountsTheBytesOfOpenTransactionsByTenant) {
   EXPECT_EQ(ledger.open_bytes("team-b"), 16u);
 }
 
-// Every sequence of calls: two writers with half of an object each, somebody who begins, somebody who aborts, a store
+// Every sequence of calls: two writers with half of an object each, one caller that begins, one that aborts, a store
 // that loses the object, and the clock.
 enum class Call {
   kBegin,

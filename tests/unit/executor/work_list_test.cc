@@ -199,7 +199,7 @@ size_t drive_randomly(uint64_t seed, const Chances& chances) {
       continue;
     }
     if (!unit) {
-      EXPECT_GT(list.wake_at(), now) << "or whoever waits for it turns in circles";
+      EXPECT_GT(list.wake_at(), now) << "or a caller that waits for it would spin";
     }
     if (rng.chance(1, 4)) now = now + Duration::from_ms(static_cast<int64_t>(rng.below(6)));
     const size_t i = rng.below(under_way.size());

@@ -3,241 +3,26 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
-#include <algorithm>
-#include <iterator>
-#include <map>
 #include <set>
-#include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/rng.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/pool_binding.h"
 #include "tests/support/example_documents.h"
-#include "tests/support/naive.h"
 #include "tests/support/random_documents.h"
+#include "tests/support/synthetic_world.h"
 
 namespace crossdock::testing {
 namespace {
 
-using Bindings = std::vector<Valid<RuntimeBinding>>;
-
-// ---- the definition
-
-uint64_t next(uint64_t state) { return splitmix64(state); }
-
-uint8_t stream_byte(uint64_t seed, const std::string& component, uint64_t layer, uint64_t head, uint64_t row,
-                    uint64_t byte) {
-  uint64_t base = next(next(seed) ^ layer);
-  for (const char letter : component) base = next(base ^ static_cast<uint8_t>(letter));
-  const uint64_t start = next(base + head * 0xc2b2ae3d27d4eb4f + row * 0xa0761d6478bd642f);
-  const uint64_t x = start + byte / 8 * 0x9e3779b97f4a7c15;
-  const uint64_t y = (x ^ (x >> 32)) * 0xd6e8feb86659fd93;
-  return static_cast<uint8_t>((y ^ (y >> 32)) >> (8 * (byte % 8)));
-}
-
-// One item of a region, which begins there.
-struct Item {
-  std::string name;  // as messages tell it
-  std::vector<std::byte> bytes;
-};
-using Items = std::map<RegionKey, std::map<uint64_t, Item>>;  // by offset
-
-Item item_of(const View& view, const Component& component, uint64_t seed, uint64_t layer, uint64_t head, uint64_t token,
-             uint64_t dim) {
-  const uint64_t row = token / component.tokens_per_row.value_or(1);
-  const uint64_t first_token = std::max(row * component.tokens_per_row.value_or(1), view.tokens.begin());
-  Item item{fmt::format("component {} layer {} head {} token {} dim {}", component.name.text(), layer, head,
-                        first_token, dim),
-            {}};
-  for (uint64_t i = 0; i < component.item_bytes; ++i)
-    item.bytes.push_back(
-        std::byte{stream_byte(seed, component.name.text(), layer, head, row, dim * component.item_bytes + i)});
-  return item;
-}
-
-RegionKey key_of(const RuntimeBinding& binding, const RegionId& id) {
-  for (const Region& region : binding.regions)
-    if (region.id == id) return RegionKey{binding.instance, id, region.address, region.epoch};
-  return RegionKey{};
-}
-
-Items items_of(const Bindings& bindings, const CacheSchema& schema, uint64_t seed) {
-  Items items;
-  for (const Valid<RuntimeBinding>& binding : bindings)
-    for (const View& view : binding->views)
-      for (uint64_t layer = view.layers.begin(); layer < view.layers.end(); ++layer) {
-        const Component& component = *schema.find_group(layer)->find(view.component);
-        auto& region = items[key_of(*binding, view.region)];
-        for (uint64_t token = view.tokens.begin(); token < view.tokens.end(); ++token)
-          for (uint64_t head = view.heads.begin(); head < view.heads.end(); ++head)
-            for (uint64_t dim = view.dims.begin(); dim < view.dims.end(); ++dim)
-              if (const auto at = naive_address(view, binding->page_tables, component, layer, token, head, dim))
-                region[*at] = item_of(view, component, seed, layer, head, token, dim);
-      }
-  return items;
-}
-
-uint64_t total_bytes(const Items& items) {
-  uint64_t bytes = 0;
-  for (const auto& [key, region] : items)
-    for (const auto& [offset, item] : region) bytes += item.bytes.size();
-  return bytes;
-}
-
-std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return text;
-}
-
-// ---- a world of bindings
-
-struct World {
-  World(Bindings bound, Valid<CacheSchema> cache_schema, uint64_t content_seed)
-      : bindings(std::move(bound)), schema(std::move(cache_schema)), seed(content_seed) {
-    for (const Valid<RuntimeBinding>& binding : bindings) CHECK(memory.add(*binding).ok());
-    items = items_of(bindings, *schema, seed);
-    fill_guards(memory);
-  }
-
-  uint64_t write() const {
-    uint64_t bytes = 0;
-    for (const Valid<RuntimeBinding>& binding : bindings) bytes += write_synthetic(binding, *schema, seed, memory);
-    return bytes;
-  }
-  // What is wrong with the items of any binding; nothing but the words "all right" when all are.
-  std::string take() const {
-    for (const Valid<RuntimeBinding>& binding : bindings)
-      if (const auto wrong = take_synthetic(binding, *schema, seed, memory)) return *wrong;
-    return "all right";
-  }
-  std::string check() const { return check_guards(memory).value_or("all right"); }
-
-  // What the bytes of a region should be.
-  std::vector<std::byte> expected(const RegionKey& key) const {
-    std::vector<std::byte> bytes(memory.find(key).size(), std::byte{0xa5});
-    if (const auto region = items.find(key); region != items.end())
-      for (const auto& [offset, item] : region->second)
-        std::ranges::copy(item.bytes, bytes.begin() + static_cast<ptrdiff_t>(offset));
-    return bytes;
-  }
-  // The item that holds a byte, or null.
-  const std::pair<const uint64_t, Item>* item_at(const RegionKey& key, uint64_t byte) const {
-    const auto region = items.find(key);
-    if (region == items.end()) return nullptr;
-    const auto after = region->second.upper_bound(byte);
-    if (after == region->second.begin()) return nullptr;
-    const auto& entry = *std::prev(after);
-    return byte < entry.first + entry.second.bytes.size() ? &entry : nullptr;
-  }
-
-  Bindings bindings;
-  Valid<CacheSchema> schema;
-  uint64_t seed;
-  RegionMemory memory;
-  Items items;
-};
-
-// The first region that is not as it should be.
-std::string difference(const World& world) {
-  for (const auto& [key, mapping] : world.memory.regions())
-    if (const auto wanted = world.expected(key); !std::ranges::equal(world.memory.find(key), wanted))
-      return fmt::format("region {} holds\n{}, should hold\n{}", key.to_text(), hex(world.memory.find(key)),
-                         hex(wanted));
-  return "";
-}
-
-// What take() and check() say together about a world in which one bit of one byte is wrong. They have to be written
-// beforehand.
-std::pair<std::string, std::string> words_about(const World& world, const RegionKey& key, uint64_t byte,
-                                                std::byte flipped_bits) {
-  world.write();
-  world.memory.find(key)[byte] ^= flipped_bits;
-  const std::string taken = world.take();
-  const std::string checked = taken == "all right" ? world.check() : "not looked at";
-  fill_guards(world.memory);
-  return {taken, checked};
-}
-
-// What they have to say.
-std::pair<std::string, std::string> words_expected(const World& world, const RegionKey& key, uint64_t byte,
-                                                   std::byte flipped_bits) {
-  const auto* entry = world.item_at(key, byte);
-  if (entry == nullptr)
-    return {"all right", fmt::format("region {} byte {}: holds {:02x}, belongs to no item", key.to_text(), byte,
-                                     static_cast<unsigned>(std::byte{0xa5} ^ flipped_bits))};
-  const auto& [offset, item] = *entry;
-  std::vector<std::byte> held = item.bytes;
-  held[byte - offset] ^= flipped_bits;
-  return {fmt::format("region {} byte {}: {}: holds {} instead of {}", key.to_text(), offset, item.name, hex(held),
-                      hex(item.bytes)),
-          "not looked at"};
-}
-
-// ---- any binding
-
-struct RandomWorld {
-  Valid<PlacementManifest> placement;
-  Valid<SnapshotDescriptor> snapshot;
-  World world;
-};
-
-RandomWorld random_world(const Draw& draw, uint64_t seed) {
-  Choices schema_choices(draw, Section::kSchema);
-  Choices token_choices(draw, Section::kTokens);
-  Choices placement_choices(draw, Section::kSource);
-  Choices binding_choices(draw, Section::kSourceBinding);
-  const Valid<CacheSchema> schema = random_schema(schema_choices);
-  const Range tokens = random_tokens(token_choices);
-  const Valid<PlacementManifest> placement = random_placement(schema, tokens, "p", placement_choices);
-  const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, tokens);
-  Bindings bindings = random_bindings(placement, snapshot, BindingStyle::kAny, binding_choices);
-  return RandomWorld{placement, snapshot, World(std::move(bindings), schema, seed)};
-}
-
-bool any_view(const Bindings& bindings, bool (*has)(const View&)) {
-  return std::ranges::any_of(bindings, [has](const auto& binding) { return std::ranges::any_of(binding->views, has); });
-}
-
-RC_GTEST_PROP(Synthetic, WritesEachItemOfAnyBindingsAndNothingElse, (const Draw& draw, uint64_t seed)) {
-  const RandomWorld drawn = random_world(draw, seed);
-  const World& world = drawn.world;
-  std::set<InstanceId> instances;
-  for (const Valid<RuntimeBinding>& binding : world.bindings) instances.insert(binding->instance);
-  RC_CLASSIFY(instances.size() < world.bindings.size(), "several participants in an instance");
-  RC_CLASSIFY(any_view(world.bindings, [](const View& view) { return view.cycle.has_value(); }), "cycles");
-  RC_CLASSIFY(any_view(world.bindings, [](const View& view) { return view.pages.has_value(); }), "pages");
-  RC_CLASSIFY(any_view(world.bindings, [](const View& view) { return view.dims.begin() > 0; }), "split dims");
-  RC_ASSERT(world.write() == total_bytes(world.items));
-  RC_ASSERT(difference(world) == "");
-  RC_ASSERT(world.take() == "all right");
-  RC_ASSERT(world.check() == "all right");
-}
-
-RC_GTEST_PROP(Synthetic, AnyWrongByteIsFoundAndNamed, (const Draw& draw, uint64_t seed)) {
-  const RandomWorld drawn = random_world(draw, seed);
-  const World& world = drawn.world;
-  RC_PRE(world.memory.total_bytes() > 0);
-  Rng rng(seed);
-  for (int times = 0; times < 4; ++times) {
-    auto region = world.memory.regions().begin();
-    std::advance(region, static_cast<ptrdiff_t>(rng.below(world.memory.regions().size())));
-    const uint64_t byte = rng.below(world.memory.find(region->first).size());
-    const std::byte bits{static_cast<uint8_t>(uint64_t{1} << rng.below(8))};
-    RC_ASSERT(words_about(world, region->first, byte, bits) == words_expected(world, region->first, byte, bits));
-  }
-}
-
 // ---- every byte of small ones
 
-Bindings as_bindings(const Valid<RuntimeBinding>& binding) { return Bindings{binding}; }
+SyntheticBindings as_bindings(const Valid<RuntimeBinding>& binding) { return SyntheticBindings{binding}; }
 
-void check_every_byte(const World& world) {
+void check_every_byte(const SyntheticWorld& world) {
   for (const auto& [key, mapping] : world.memory.regions())
     for (uint64_t byte = 0; byte < world.memory.find(key).size(); ++byte)
       for (const std::byte bits : {std::byte{0x01}, std::byte{0x80}, std::byte{0xff}})
@@ -245,11 +30,11 @@ void check_every_byte(const World& world) {
 }
 
 TEST(Synthetic, EveryWrongByteOfAPackedPoolIsFound) {
-  check_every_byte(World(as_bindings(example_binding()), example_cache_schema(), 1));
+  check_every_byte(SyntheticWorld(as_bindings(example_binding()), example_cache_schema(), 1));
 }
 
 TEST(Synthetic, EveryWrongByteOfAWindowAndAStateIsFound) {
-  check_every_byte(World(as_bindings(example_binding_without_pages()), example_cache_schema(), 2));
+  check_every_byte(SyntheticWorld(as_bindings(example_binding_without_pages()), example_cache_schema(), 2));
 }
 
 // One layer of rows of `row_tokens` tokens, head_count heads of head_dim items, tokens [3, 14).
@@ -280,13 +65,13 @@ struct OneComponent {
     view.region = RegionId("m");
   }
 
-  World world(uint64_t region_bytes) {
+  SyntheticWorld world(uint64_t region_bytes) {
     binding.regions[0].bytes = region_bytes;
     const Valid<RuntimeBinding> valid = valid_or_die(binding);
     Diagnostics diagnostics;
     check_binding(valid, placement, snapshot, diagnostics);
     EXPECT_EQ(diagnostic_lines(diagnostics), "");
-    return World({valid}, schema, 3);
+    return SyntheticWorld({valid}, schema, 3);
   }
 
   Valid<CacheSchema> schema;
@@ -307,7 +92,7 @@ TEST(Synthetic, EveryWrongByteIsFoundWhateverTheBytesOfARow) {
       one.view.strides = {.layer = 0, .row = 45, .head = 22, .dim = 1};
       one.binding.views.push_back(one.view);
     }
-    const World world = one.world(11 * 45);
+    const SyntheticWorld world = one.world(11 * 45);
     check_every_byte(world);
     if (HasFatalFailure()) return;
   }
@@ -329,7 +114,7 @@ TEST(Synthetic, OfALongItemTheBytesAroundTheFirstWrongOneAreTold) {
   OneComponent one(40, 1, 2, std::nullopt);
   one.view.strides = {.layer = 0, .row = 0, .head = 0, .dim = 40};
   one.binding.views = {one.view};
-  const World world = one.world(80);
+  const SyntheticWorld world = one.world(80);
   const RegionKey key = world.memory.regions().begin()->first;
   for (const auto& [byte, begin, end] : {std::tuple(0, 0, 16), std::tuple(31, 16, 32), std::tuple(39, 32, 40),
                                          std::tuple(40, 40, 56), std::tuple(79, 72, 80)}) {
@@ -337,7 +122,7 @@ TEST(Synthetic, OfALongItemTheBytesAroundTheFirstWrongOneAreTold) {
     std::vector<std::byte> held = expected;
     held[static_cast<size_t>(byte)] ^= std::byte{1};
     const auto part = [begin = begin, end = end](std::span<const std::byte> bytes) {
-      return hex(bytes.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+      return hex_of(bytes.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
     };
     EXPECT_EQ(words_about(world, key, static_cast<uint64_t>(byte), std::byte{1}).first,
               fmt::format("region {} byte {}: component c layer 0 head 0 token 0 dim {}: holds {} instead of {}",
@@ -362,7 +147,7 @@ TEST(Synthetic, RowsOfACycleLiePackedInPages) {
 // ---- content
 
 // The stream of each head and row of one binding, which is packed, and whose heads have the same bytes throughout.
-std::vector<std::vector<std::byte>> streams_of(const World& world, uint64_t head_bytes) {
+std::vector<std::vector<std::byte>> streams_of(const SyntheticWorld& world, uint64_t head_bytes) {
   std::vector<std::vector<std::byte>> streams;
   for (const auto& [key, mapping] : world.memory.regions()) {
     const std::span<const std::byte> region = world.memory.find(key);
@@ -374,7 +159,7 @@ std::vector<std::vector<std::byte>> streams_of(const World& world, uint64_t head
 }
 
 // Four layers of three components, each of four heads of 64 bytes, in 16 rows.
-World sample_world(uint64_t seed) {
+SyntheticWorld sample_world(uint64_t seed) {
   LayerGroup group{IntervalSet{Range(0, 4)}, std::nullopt, {}};
   for (const char* name : {"key", "kez", "value"})
     group.components.push_back(Component{ComponentName(name), "float8_e4m3fn", "plain", 1, 4, 64, 1});
@@ -387,7 +172,7 @@ World sample_world(uint64_t seed) {
   const auto binding = pool_binding(placement, digest(placement), placement->topology.participants.front().id,
                                     snapshot->tokens, digest(snapshot), request, diagnostics);
   EXPECT_EQ(diagnostic_lines(diagnostics), "");
-  World world({*binding}, schema, seed);
+  SyntheticWorld world({*binding}, schema, seed);
   EXPECT_EQ(world.write(), world.memory.total_bytes());
   return world;
 }
@@ -420,13 +205,13 @@ TEST(Synthetic, ContentStaysWhatItIs) {  // another program's answer to the form
   OneComponent one(1, 1, 16, std::nullopt);
   one.view.strides.dim = 1;
   one.binding.views = {one.view};
-  const World world = one.world(16);
+  const SyntheticWorld world = one.world(16);
   world.write();
-  EXPECT_EQ(hex(world.memory.find(world.memory.regions().begin()->first)), "89e49db874c071af37827d83f010d995");
+  EXPECT_EQ(hex_of(world.memory.find(world.memory.regions().begin()->first)), "89e49db874c071af37827d83f010d995");
 }
 
 TEST(Synthetic, RowsThatLieAtOtherPlacesAreFound) {  // as a copy with a wrong stride or a wrong page makes them
-  World world = sample_world(5);
+  SyntheticWorld world = sample_world(5);
   const std::span<std::byte> region = world.memory.find(world.memory.regions().begin()->first);
   const std::vector<std::byte> whole(region.begin(), region.end());
   for (const ptrdiff_t shift : {1, 2, 7, 8, 16, 64, 256, 4096}) {
@@ -438,7 +223,7 @@ TEST(Synthetic, RowsThatLieAtOtherPlacesAreFound) {  // as a copy with a wrong s
 }
 
 TEST(Synthetic, AnotherSeedIsAllWrong) {
-  World world = sample_world(5);
+  SyntheticWorld world = sample_world(5);
   for (world.seed = 6; world.seed < 16; ++world.seed) EXPECT_NE(world.take(), "all right");
 }
 
@@ -448,7 +233,7 @@ TEST(Synthetic, BindingsOfOneRegionMayBeWrittenAndTakenAtOnce) {
   const Valid<CacheSchema> schema = sample_world(0).schema;
   const Valid<PlacementManifest> placement = placed(schema, {.tp = 2});
   const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, Range(0, 16));
-  Bindings bindings;
+  SyntheticBindings bindings;
   for (const Participant& participant : placement->topology.participants) {
     PoolRequest request;
     request.operation = OperationId("op");
@@ -465,13 +250,13 @@ TEST(Synthetic, BindingsOfOneRegionMayBeWrittenAndTakenAtOnce) {
     }
     bindings.push_back(valid_or_die(binding));
   }
-  const World world(bindings, schema, 4);
+  const SyntheticWorld world(bindings, schema, 4);
   const auto at_once = [&](auto&& work) {
     std::vector<std::jthread> threads;
     for (const Valid<RuntimeBinding>& binding : world.bindings) threads.emplace_back([&] { work(binding); });
   };
   at_once([&](const Valid<RuntimeBinding>& binding) { write_synthetic(binding, *schema, world.seed, world.memory); });
-  EXPECT_EQ(difference(world), "");
+  EXPECT_EQ(wrong_region(world), "");
   at_once([&](const Valid<RuntimeBinding>& binding) {
     EXPECT_EQ(take_synthetic(binding, *schema, world.seed, world.memory), std::nullopt);
   });
@@ -479,7 +264,7 @@ TEST(Synthetic, BindingsOfOneRegionMayBeWrittenAndTakenAtOnce) {
 }
 
 TEST(Synthetic, RegionsOfOneNameAreToldApartByTheirAddress) {
-  Bindings bindings;
+  SyntheticBindings bindings;
   for (const uint64_t address : {0x1000u, 0x2000u}) {
     RuntimeBinding binding = *example_binding();
     binding.participant = ParticipantId(fmt::format("p{}", address));
@@ -489,7 +274,7 @@ TEST(Synthetic, RegionsOfOneNameAreToldApartByTheirAddress) {
       for (View& view : binding.views) view.offset_bytes += 3 * 4;
     bindings.push_back(valid_or_die(binding));
   }
-  const World world(bindings, example_cache_schema(), 8);
+  const SyntheticWorld world(bindings, example_cache_schema(), 8);
   EXPECT_EQ(world.memory.regions().size(), 2u);
   check_every_byte(world);
 }
@@ -499,7 +284,7 @@ TEST(Synthetic, GuardsAreFoundToTheLastByteOfLongRegions) {
   binding.views = {};
   for (const uint64_t bytes : {1u, 4095u, 4096u, 4097u, 12289u}) {
     binding.regions[0].bytes = bytes;
-    const World world({valid_or_die(binding)}, example_cache_schema(), 0);
+    const SyntheticWorld world({valid_or_die(binding)}, example_cache_schema(), 0);
     const auto& key = world.memory.regions().begin()->first;
     EXPECT_EQ(world.check(), "all right");
     for (const uint64_t byte : {bytes - 1, bytes / 2, uint64_t{0}}) {

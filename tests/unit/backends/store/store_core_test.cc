@@ -103,7 +103,8 @@ TEST(StoreCore, OnlyTheChunksThatAreTouchedAreRead) {
     EXPECT_EQ(target[i], i >= 12 ? kGuard : all[(i < 4 ? 6 : i < 8 ? 9 : 100) + i % 4]) << i;
 }
 
-TEST(StoreCore, ALookUpSeesNothingBeforeTheDataIsDurable) {  // U46
+// Case U46: a key was published before the index of the disk had it; readers got "not found" after a hit.
+TEST(StoreCore, ALookUpSeesNothingBeforeTheDataIsDurable) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   size_t publishing_writes = 0;
@@ -126,7 +127,8 @@ TEST(StoreCore, ALookUpSeesNothingBeforeTheDataIsDurable) {  // U46
   EXPECT_EQ(publishing_writes, 2u);
 }
 
-TEST(StoreCore, WhatWasNotPutCompletelyIsNeverFound) {  // U59
+// Case U59: the write of one of two parts failed, and the index named the object all the same.
+TEST(StoreCore, WhatWasNotPutCompletelyIsNeverFound) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   const TxnId txn("a");
@@ -168,7 +170,8 @@ TEST(StoreCore, ASegmentThatCannotBeWrittenTakesTheObjectsInItAlongAndTheyCanBeP
   }
 }
 
-TEST(StoreCore, ASnapshotThatIsRemovedDuringItsUploadStaysRemoved) {  // U50
+// Case U50: a key that was removed while it was being written came back with the end of the write.
+TEST(StoreCore, ASnapshotThatIsRemovedDuringItsUploadStaysRemoved) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   const TxnId txn("a");
@@ -183,7 +186,8 @@ TEST(StoreCore, ASnapshotThatIsRemovedDuringItsUploadStaysRemoved) {  // U50
   EXPECT_EQ(store.core().remove(id_of(1)).code(), Code::kNotFound);
 }
 
-TEST(StoreCore, ANewPublicationIsNotTheFirstToExpire) {  // U50
+// Case U50: what was new had the time 0 and was evicted first.
+TEST(StoreCore, ANewPublicationIsNotTheFirstToExpire) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   ASSERT_TRUE(publish_snapshot(store, "old", 1, Duration::from_s(100)).ok());
@@ -195,7 +199,8 @@ TEST(StoreCore, ANewPublicationIsNotTheFirstToExpire) {  // U50
   EXPECT_EQ(read_snapshot(store, 2), Code::kOk);
 }
 
-TEST(StoreCore, OfSeveralLeasesOnlyTheOneThatEndedFails) {  // U53
+// Case U53: one lease of a batch ended in the middle of it, and the whole batch failed.
+TEST(StoreCore, OfSeveralLeasesOnlyTheOneThatEndedFails) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   std::vector<Found> found;
@@ -226,7 +231,8 @@ TEST(StoreCore, LookUpsThatAreNeverReleasedEndWithTheirLeases) {  // U39
   EXPECT_EQ(store.look_up(id_of(1)).status().code(), Code::kUnavailable) << "a stated limit";
 }
 
-TEST(StoreCore, APutBeyondTheQuotaIsRefusedByName) {  // U55
+// Case U55: a put beyond the quota of its tenant was thrown away and reported as a success.
+TEST(StoreCore, APutBeyondTheQuotaIsRefusedByName) {
   SmallStore store;
   store.options.quota_bytes = 1000;
   ASSERT_TRUE(store.open().ok());
@@ -245,7 +251,8 @@ TEST(StoreCore, APutBeyondTheQuotaIsRefusedByName) {  // U55
   EXPECT_TRUE(publish_pages(store, "d", {1, 2}).ok()) << "an upload that was aborted counts no more";
 }
 
-TEST(StoreCore, ARestartAdoptsWhatIsThereAndOverwritesNothing) {  // U57
+// Case U57: a store that restarted took its segments for empty and overwrote them.
+TEST(StoreCore, ARestartAdoptsWhatIsThereAndOverwritesNothing) {
   SmallStore store;
   ASSERT_TRUE(store.open().ok());
   ASSERT_TRUE(publish_snapshot(store, "a", 1).ok());
@@ -343,7 +350,7 @@ TEST(StoreCore, APageThatIsThereStaysAsItIsAndGoesWithThePublicationThatBroughtI
   EXPECT_EQ(store.look_up(all).value().pages.size(), 2u) << "a page that went can come again";
 }
 
-// U60
+// Case U60: bytes of the right length with a wrong value were handed out.
 TEST(StoreCore, AnyFlippedByteIsFoundNamedAndNeverHandedOut) {
   SmallStore store(24);
   ASSERT_TRUE(store.open().ok());

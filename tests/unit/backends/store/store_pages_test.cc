@@ -10,6 +10,7 @@
 
 #include "backends/store/layout_registry.h"
 #include "model/wire/documents.h"
+#include "tests/support/builders.h"
 #include "tests/support/store_stage.h"
 
 namespace crossdock::testing {
@@ -18,42 +19,28 @@ namespace {
 constexpr uint64_t kPageTokens = 4;
 constexpr uint64_t kWindow = 6;
 
-Component component(const char* name, std::optional<uint64_t> tokens_per_row) {
-  return Component{ComponentName(name), "int8", "plain", 1, 4, 2, tokens_per_row};
-}
+std::vector<Component> keys_and_values() { return {rows("key", 4, 2, {"int8", 1}), rows("value", 4, 2, {"int8", 1})}; }
 
 // Layer 0 keeps everything, layer 1 the last 6 tokens, layer 2 a state.
 const Valid<CacheSchema>& schema() {
-  static const Valid<CacheSchema> made = valid_or_die(CacheSchema{{
-      LayerGroup{IntervalSet{Range(0, 1)}, std::nullopt, {component("key", 1), component("value", 1)}},
-      LayerGroup{IntervalSet{Range(1, 2)}, kWindow, {component("key", 1), component("value", 1)}},
-      LayerGroup{IntervalSet{Range(2, 3)}, std::nullopt, {component("state", std::nullopt)}},
-  }});
+  static const Valid<CacheSchema> made =
+      schema_of({group(Range(0, 1), keys_and_values()), group(Range(1, 2), keys_and_values(), kWindow),
+                 group(Range(2, 3), {state("state", 4, 2)})});
   return made;
-}
-
-StorePart part(const char* key, Range layers, const std::vector<const char*>& names, Range heads) {
-  StorePart made{ObjectKey(key), IntervalSet{layers}, {}, IntervalSet{heads}};
-  for (const char* name : names) made.components.push_back(ComponentName(name));
-  return made;
-}
-
-Valid<StoreLayout> layout_of_parts(const char* name, std::vector<StorePart> parts) {
-  return valid_or_die(StoreLayout{name, *schema(), ObjectOrder::kPlhd, kPageTokens, std::move(parts)});
 }
 
 const Valid<StoreLayout>& by_group() {
-  static const Valid<StoreLayout> made =
-      layout_of_parts("by-group", {part("full", Range(0, 1), {"key", "value"}, Range(0, 4)),
-                                   part("state", Range(2, 3), {"state"}, Range(0, 4)),
-                                   part("window", Range(1, 2), {"key", "value"}, Range(0, 4))});
+  static const Valid<StoreLayout> made = layout_with(
+      "by-group", schema(), kPageTokens,
+      {part("full", Range(0, 1), {"key", "value"}, Range(0, 4)), part("state", Range(2, 3), {"state"}, Range(0, 4)),
+       part("window", Range(1, 2), {"key", "value"}, Range(0, 4))});
   return made;
 }
 const Valid<StoreLayout>& by_head() {
-  static const Valid<StoreLayout> made =
-      layout_of_parts("by-head", {part("h0", Range(0, 2), {"key", "value"}, Range(0, 2)),
-                                  part("h2", Range(0, 2), {"key", "value"}, Range(2, 4)),
-                                  part("state", Range(2, 3), {"state"}, Range(0, 4))});
+  static const Valid<StoreLayout> made = layout_with(
+      "by-head", schema(), kPageTokens,
+      {part("h0", Range(0, 2), {"key", "value"}, Range(0, 2)), part("h2", Range(0, 2), {"key", "value"}, Range(2, 4)),
+       part("state", Range(2, 3), {"state"}, Range(0, 4))});
   return made;
 }
 
@@ -67,7 +54,7 @@ std::vector<PageKey> keys_of(uint64_t pages) {
   return page_keys(domain(), tokens);
 }
 
-// What an upload of so many tokens has to publish: objects of whose rows every one is live, and the states of the end.
+// What an upload of this many tokens has to publish: objects of whose rows every one is live, and the states of the end.
 std::set<PageObjectKey> naive_pages(const Valid<StoreLayout>& layout, uint64_t tokens) {
   std::set<PageObjectKey> pages;
   const std::vector<PageKey> keys = keys_of(tokens / kPageTokens);
@@ -204,8 +191,9 @@ TEST_F(StoredPages, APrefixIsRestoredFromPagesOfSeveralLayouts) {
   for (const PartitionSizes& to : {PartitionSizes{.pp = 3}, PartitionSizes{.tp = 4}, PartitionSizes{}}) {
     const PrefixRan ran = restore_prefix(stage_, found, catalog_, to);
     EXPECT_TRUE(ran.outcome.activated) << ran.outcome.cause.message();
-    // 2 components x 4 heads x 2 bytes: 12 tokens of layer 0 and 6 of layer 1; 8 bytes of state.
-    EXPECT_EQ(ran.outcome.read.bytes, 16u * 18 + 8);
+    // 2 components x 4 heads x 2 bytes: 12 tokens of layer 0 and 6 of layer 1; a state of
+    // 4 heads x 2 items x 4 bytes.
+    EXPECT_EQ(ran.outcome.read.bytes, 16u * 18 + 32);
   }
   EXPECT_EQ(match(2).page_count, 0u) << "its window reaches into page 0, of which the first upload had but a part";
 }

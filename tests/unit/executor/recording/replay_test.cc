@@ -50,7 +50,7 @@ TEST(Replay, ALineThatIsMissingIsNoticedWhereItIsNeeded) {
       std::vector<std::string> left = lines;
       left.erase(left.begin() + static_cast<ptrdiff_t>(dropped));
       const std::string objection = objection_to(recording_text(left));
-      // A document that was only posted, as the manifest of a commit, is needed by nobody.
+      // A document that was only posted, as the manifest of a commit, is not needed to replay.
       const bool may_go = lines[dropped].find("\"kind\":\"crossdock.store_manifest\"") != std::string::npos ||
                           lines[dropped].find("\"kind\":\"crossdock.transfer_job\"") != std::string::npos;
       EXPECT_TRUE(may_go || objection.find("line ") != std::string::npos) << "line " << dropped + 1 << objection;
@@ -131,7 +131,7 @@ TEST(Replay, AChangedStateIsADifference) {
 }
 
 TEST(Replay, ACompletionThatIsChangedIsFound) {
-  // Operation 0 is nobody's, and what is not under way cannot complete.
+  // Operation 0 belongs to no post, and what is not under way cannot complete.
   EXPECT_GT(expect_each_change_found([](json& round) {
               if (round["completions"].empty()) return false;
               round["completions"][0]["op"] = 1'000'000;

@@ -8,22 +8,19 @@
 #include <vector>
 
 #include "base/file.h"
+#include "tests/support/example_documents.h"
 #include "tests/support/paths.h"
 
 namespace crossdock {
 namespace {
+
+using testing::diagnostic_lines;
 
 std::string example(const std::string& folder) {
   const std::string path = source_path("examples/models/") + folder + "/config.json";
   Result<std::string> text = read_file(path, 1 << 20);
   EXPECT_TRUE(text.ok()) << path << ": " << text.status().message();
   return text.ok() ? std::move(text).value() : std::string();
-}
-
-std::string lines_of(const Diagnostics& diagnostics) {
-  std::string lines;
-  for (const Diagnostic& diagnostic : diagnostics.kept()) lines += diagnostic.to_line() + "\n";
-  return lines;
 }
 
 // A component in one line, so that an expected schema reads as a table.
@@ -92,8 +89,8 @@ void expect_model(const std::string& folder, const HfOptions& options, const std
   SCOPED_TRACE(folder);
   Diagnostics diagnostics("test");
   const std::optional<HfModel> model = read_hf_config(example(folder), options, JsonLimits(), diagnostics);
-  ASSERT_TRUE(model.has_value()) << lines_of(diagnostics);
-  EXPECT_TRUE(diagnostics.empty()) << lines_of(diagnostics);
+  ASSERT_TRUE(model.has_value()) << diagnostic_lines(diagnostics);
+  EXPECT_TRUE(diagnostics.empty()) << diagnostic_lines(diagnostics);
   EXPECT_EQ(model->architecture, architecture);
   EXPECT_EQ(model->layer_count, layer_count);
   EXPECT_EQ(model->cache_schema->groups, groups);
@@ -202,7 +199,7 @@ TEST(HfConfig, StatesKeepTheirDtypeUnderKvDtype) {
   Diagnostics diagnostics;
   const auto model =
       read_hf_config(example("qwen3-next-80b-a3b"), {.kv_dtype = "float8_e5m2"}, JsonLimits(), diagnostics);
-  ASSERT_TRUE(model.has_value()) << lines_of(diagnostics);
+  ASSERT_TRUE(model.has_value()) << diagnostic_lines(diagnostics);
   EXPECT_EQ(bytes_of(*model->cache_schema), (Bytes{12'288, 77'266'944}));
 }
 
@@ -226,7 +223,7 @@ TEST(HfConfig, PackedLatentHolds656Bytes) {
 TEST(HfConfig, DraftLayersFollowTheLastLayer) {
   Diagnostics diagnostics;
   const auto model = read_hf_config(example("deepseek-v3"), {.draft_layers = true}, JsonLimits(), diagnostics);
-  ASSERT_TRUE(model.has_value()) << lines_of(diagnostics);
+  ASSERT_TRUE(model.has_value()) << diagnostic_lines(diagnostics);
   EXPECT_EQ(model->layer_count, 61u);
   EXPECT_EQ(model->draft_layer_count, 1u);
   EXPECT_EQ(model->cache_schema->groups, std::vector<LayerGroup>{group({{0, 62}}, {}, {bf16_latent()})});
@@ -248,7 +245,7 @@ constexpr const char* kSmall = R"("num_attention_heads":4,"num_key_value_heads":
 CacheSchema schema_of(const std::string& json) {
   Diagnostics diagnostics;
   const std::optional<HfModel> model = read(json, diagnostics);
-  EXPECT_TRUE(model.has_value()) << json << "\n" << lines_of(diagnostics);
+  EXPECT_TRUE(model.has_value()) << json << "\n" << diagnostic_lines(diagnostics);
   return model ? *model->cache_schema : CacheSchema();
 }
 
@@ -323,7 +320,7 @@ TEST(HfConfig, Qwen35KeepsStatesInTheDtypeThatItStates) {
       "linear_conv_kernel_dim":4})";
   Diagnostics diagnostics;
   const auto model = read(config("Qwen3_5MoeForConditionalGeneration", text), diagnostics, {.draft_layers = true});
-  ASSERT_TRUE(model.has_value()) << lines_of(diagnostics);
+  ASSERT_TRUE(model.has_value()) << diagnostic_lines(diagnostics);
   EXPECT_EQ(model->draft_layer_count, 2u);
   const std::vector<LayerGroup> expected = {
       group({{0, 1}}, {},
@@ -352,8 +349,8 @@ TEST(HfConfig, KnownArchitecturesAreSortedAndAllReadable) {
 std::string refusal(Rule rule, const std::string& json, const HfOptions& options = {}) {
   Diagnostics diagnostics("test");
   EXPECT_FALSE(read(json, diagnostics, options).has_value()) << json;
-  EXPECT_TRUE(diagnostics.has(rule)) << json << "\n" << rule_name(rule) << "\n" << lines_of(diagnostics);
-  return lines_of(diagnostics);
+  EXPECT_TRUE(diagnostics.has(rule)) << json << "\n" << rule_name(rule) << "\n" << diagnostic_lines(diagnostics);
+  return diagnostic_lines(diagnostics);
 }
 
 std::string llama(const std::string& fields) { return config("LlamaForCausalLM", fields); }

@@ -1,21 +1,16 @@
-// Bindings made for a placement: their layout written out, the models of examples/models, and random placements
-// against the definition, element by element.
+// Bindings made for a placement: their layout written out, and the models of examples/models.
 #include "model/kv/pool_binding.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -24,106 +19,13 @@
 #include "model/kv/binding_rules.h"
 #include "model/kv/partition.h"
 #include "model/wire/documents.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
-#include "tests/support/naive.h"
 #include "tests/support/paths.h"
+#include "tests/support/pool_subject.h"
 
 namespace crossdock::testing {
 namespace {
-
-Component rows(const char* name, uint64_t head_count, uint64_t head_dim, uint64_t tokens_per_row = 1) {
-  return Component{ComponentName(name), "float16", "plain", 2, head_count, head_dim, tokens_per_row};
-}
-
-Component state(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "float32", "plain", 4, head_count, head_dim, std::nullopt};
-}
-
-LayerGroup group(IntervalSet layers, std::vector<Component> components,
-                 std::optional<uint64_t> window_tokens = std::nullopt) {
-  return LayerGroup{std::move(layers), window_tokens, std::move(components)};
-}
-
-Ownership owns(IntervalSet layers, const std::vector<const char*>& components, IntervalSet heads,
-               TokenOwnership tokens = AllTokens()) {
-  Ownership ownership{std::move(layers), {}, std::move(heads), std::move(tokens), {}};
-  for (const char* name : components) ownership.components.push_back(ComponentName(name));
-  return ownership;
-}
-
-// Participants "a", "b", ... with one part each.
-PlacementManifest placement_of(std::vector<LayerGroup> groups, const std::vector<std::vector<Ownership>>& parts) {
-  PlacementManifest placement;
-  placement.name = "drawn";
-  placement.resource = ResourceId("r");
-  placement.revision = RevisionId("1");
-  placement.cache_schema.groups = std::move(groups);
-  placement.topology.sizes = ParallelAxes{1, 1, parts.size(), 1, 1};
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const ParticipantId id(std::string(1, static_cast<char>('a' + i)));
-    placement.topology.participants.push_back(Participant{id, ParallelAxes{0, 0, i, 0, 0}});
-    placement.parts.push_back(Part{id, parts[i]});
-  }
-  return placement;
-}
-
-// A placement with a snapshot of it.
-struct Subject {
-  Subject(PlacementManifest manifest, Range tokens)
-      : placement(valid_or_die(std::move(manifest))),
-        snapshot(snapshot_of(placement, tokens)),
-        context(placement, &snapshot) {}
-  Subject(const Subject&) = delete;
-  Subject& operator=(const Subject&) = delete;
-
-  static Valid<SnapshotDescriptor> snapshot_of(const Valid<PlacementManifest>& placement, Range tokens) {
-    SnapshotDescriptor snapshot = *example_snapshot();
-    snapshot.resource = placement->resource;
-    snapshot.cache_schema_digest = cache_schema_digest(placement);
-    snapshot.tokens = tokens;
-    return valid_or_die(snapshot);
-  }
-
-  std::optional<Valid<RuntimeBinding>> bind(const char* participant, const PoolRequest& request,
-                                            Diagnostics& diagnostics) const {
-    return pool_binding(placement, context.placement_digest(), ParticipantId(participant), snapshot->tokens,
-                        *context.snapshot_digest(), request, diagnostics);
-  }
-
-  // The binding, which has to be made and to be right.
-  RuntimeBinding bind(const char* participant, const PoolRequest& request) const {
-    Diagnostics diagnostics;
-    const auto binding = bind(participant, request, diagnostics);
-    EXPECT_TRUE(binding) << text_of(diagnostics);
-    if (!binding) return RuntimeBinding();
-    check_binding(*binding, context, diagnostics);
-    EXPECT_TRUE(diagnostics.empty()) << text_of(diagnostics);
-    return **binding;
-  }
-
-  std::string refusal(const char* participant, const PoolRequest& request) const {
-    Diagnostics diagnostics;
-    EXPECT_FALSE(bind(participant, request, diagnostics));
-    return text_of(diagnostics);
-  }
-
-  static std::string text_of(const Diagnostics& diagnostics) {
-    std::string text;
-    for (const Diagnostic& diagnostic : diagnostics.kept()) text += diagnostic.to_line() + "\n";
-    return text;
-  }
-
-  Valid<PlacementManifest> placement;
-  Valid<SnapshotDescriptor> snapshot;
-  BindingContext context;
-};
-
-PoolRequest pages_of(uint64_t page_tokens) {
-  PoolRequest request;
-  request.operation = OperationId("op");
-  request.page_tokens = page_tokens;
-  return request;
-}
 
 // "pages-0 from 16: 0 1 2"
 std::vector<std::string> tables_text(const RuntimeBinding& binding) {
@@ -156,6 +58,7 @@ std::vector<std::string> views_text(const RuntimeBinding& binding) {
 using Lines = std::vector<std::string>;
 
 const IntervalSet kTwoLayers{Range(0, 2)};
+
 const IntervalSet kTwoHeads{Range(0, 2)};
 
 // Two layers of keys with two heads of 4 items of 2 bytes, one owner.
@@ -166,7 +69,7 @@ PlacementManifest keys_alone() {
 // --- layout
 
 TEST(PoolBinding, ARegionOfAGroupHoldsLayersOfSlotsOfRowsOfHeads) {
-  const RuntimeBinding binding = Subject(keys_alone(), Range(0, 10)).bind("a", pages_of(4));
+  const RuntimeBinding binding = PoolSubject(keys_alone(), Range(0, 10)).bind("a", pages_of(4));
   EXPECT_EQ(tables_text(binding), Lines{"pages-0 from 0: 0 1 2"});
   EXPECT_EQ(regions_text(binding), Lines{"key-g0 384"});  // 2 layers x 3 slots x 4 rows x 2 heads x 8 bytes
   EXPECT_EQ(
@@ -184,14 +87,14 @@ TEST(PoolBinding, HeadMajorPagesHoldAllRowsOfAHeadTogether) {
   PoolRequest request = pages_of(4);
   request.axis_order = PoolOrder::kHnd;
   EXPECT_EQ(
-      views_text(Subject(keys_alone(), Range(0, 10)).bind("a", request)),
+      views_text(PoolSubject(keys_alone(), Range(0, 10)).bind("a", request)),
       Lines{"key layers [0,2) tokens [0,10) heads [0,2) of pages-0: key-g0 + 0, layer 192 head 32 row 8 page 64"});
 }
 
 TEST(PoolBinding, EachLayerHasItsRegionWhenAsked) {
   PoolRequest request = pages_of(4);
   request.region_per_layer = true;
-  const RuntimeBinding binding = Subject(keys_alone(), Range(0, 10)).bind("a", request);
+  const RuntimeBinding binding = PoolSubject(keys_alone(), Range(0, 10)).bind("a", request);
   EXPECT_EQ(regions_text(binding), (Lines{"key-000 192", "key-001 192"}));
   EXPECT_EQ(
       views_text(binding),
@@ -200,25 +103,26 @@ TEST(PoolBinding, EachLayerHasItsRegionWhenAsked) {
 }
 
 TEST(PoolBinding, PageBoundariesLieAtMultiplesOfThePageSizeWhereverTheSnapshotBegins) {
-  EXPECT_EQ(tables_text(Subject(keys_alone(), Range(7, 13)).bind("a", pages_of(4))), Lines{"pages-0 from 4: 0 1 2"});
-  EXPECT_EQ(tables_text(Subject(keys_alone(), Range(8, 12)).bind("a", pages_of(4))), Lines{"pages-0 from 8: 0"});
+  EXPECT_EQ(tables_text(PoolSubject(keys_alone(), Range(7, 13)).bind("a", pages_of(4))),
+            Lines{"pages-0 from 4: 0 1 2"});
+  EXPECT_EQ(tables_text(PoolSubject(keys_alone(), Range(8, 12)).bind("a", pages_of(4))), Lines{"pages-0 from 8: 0"});
 }
 
 TEST(PoolBinding, TokensUpToTheLastNumberFit) {
-  const Subject subject(keys_alone(), Range(UINT64_MAX - 2, UINT64_MAX));
+  const PoolSubject subject(keys_alone(), Range(UINT64_MAX - 2, UINT64_MAX));
   EXPECT_EQ(tables_text(subject.bind("a", pages_of(16))), Lines{"pages-0 from 18446744073709551600: 0"});
 }
 
 TEST(PoolBinding, SparePagesMakeThePoolLarger) {
   PoolRequest request = pages_of(4);
   request.spare_pages = 2;
-  const RuntimeBinding binding = Subject(keys_alone(), Range(0, 10)).bind("a", request);
+  const RuntimeBinding binding = PoolSubject(keys_alone(), Range(0, 10)).bind("a", request);
   EXPECT_EQ(tables_text(binding), Lines{"pages-0 from 0: 0 1 2"});
   EXPECT_EQ(regions_text(binding), Lines{"key-g0 640"});  // 5 slots
 }
 
 TEST(PoolBinding, ASeedPutsPagesIntoRandomSlotsOfThePool) {
-  const Subject subject(keys_alone(), Range(0, 400));
+  const PoolSubject subject(keys_alone(), Range(0, 400));
   PoolRequest request = pages_of(4);
   request.spare_pages = 50;
   request.shuffle_seed = 0;
@@ -238,7 +142,7 @@ TEST(PoolBinding, AWindowHasATableOfItsLiveTokensAndNoSlotIsGivenTwice) {
   const LayerGroup all = group({Range(0, 1)}, {rows("key", 1, 4)});
   const LayerGroup window = group({Range(1, 3)}, {rows("key", 1, 4)}, 6);
   const IntervalSet head{Range(0, 1)};
-  const Subject subject(placement_of({all, window}, {{owns({Range(0, 3)}, {"key"}, head)}}), Range(0, 16));
+  const PoolSubject subject(placement_of({all, window}, {{owns({Range(0, 3)}, {"key"}, head)}}), Range(0, 16));
   const RuntimeBinding binding = subject.bind("a", pages_of(4));
   EXPECT_EQ(tables_text(binding), (Lines{"pages-0 from 0: 0 1 2 3", "pages-1 from 8: 4 5"}));
   EXPECT_EQ(regions_text(binding), (Lines{"key-g0 192", "key-g1 384"}));  // 6 slots x 4 rows x 8 bytes
@@ -250,8 +154,8 @@ TEST(PoolBinding, AWindowHasATableOfItsLiveTokensAndNoSlotIsGivenTwice) {
 
 TEST(PoolBinding, BlockScalesHaveOneRowForTheirTokens) {
   const LayerGroup scaled = group({Range(0, 1)}, {rows("key", 1, 4), rows("key_scale", 1, 1, 4)});
-  const Subject subject(placement_of({scaled}, {{owns({Range(0, 1)}, {"key", "key_scale"}, {Range(0, 1)})}}),
-                        Range(0, 13));
+  const PoolSubject subject(placement_of({scaled}, {{owns({Range(0, 1)}, {"key", "key_scale"}, {Range(0, 1)})}}),
+                            Range(0, 13));
   const RuntimeBinding binding = subject.bind("a", pages_of(8));
   EXPECT_EQ(tables_text(binding), Lines{"pages-0 from 0: 0 1"});
   EXPECT_EQ(regions_text(binding), (Lines{"key-g0 128", "key_scale-g0 8"}));  // 2 slots x 2 rows x 2 bytes
@@ -262,8 +166,8 @@ TEST(PoolBinding, BlockScalesHaveOneRowForTheirTokens) {
 
 TEST(PoolBinding, AStateHasARegionOfItsOwnAndNoPages) {
   const LayerGroup states = group({Range(3, 5)}, {state("recurrent_state", 4, 8)});
-  const Subject subject(placement_of({states}, {{owns({Range(3, 5)}, {"recurrent_state"}, {Range(0, 4)})}}),
-                        Range(100, 200));
+  const PoolSubject subject(placement_of({states}, {{owns({Range(3, 5)}, {"recurrent_state"}, {Range(0, 4)})}}),
+                            Range(100, 200));
   PoolRequest request = pages_of(16);
   request.spare_pages = 9;
   const RuntimeBinding binding = subject.bind("a", request);
@@ -280,10 +184,10 @@ TEST(PoolBinding, SeveralRunsOfLayersAndHeadsArePacked) {
   const IntervalSet heads{Range(0, 1), Range(4, 6)};
   const IntervalSet all_layers{Range(0, 9)};
   const IntervalSet all_heads{Range(0, 9)};
-  const Subject subject(placement_of({keys}, {{owns(layers, {"key"}, heads)},
-                                              {owns(layers, {"key"}, all_heads.subtract(heads)),
-                                               owns(all_layers.subtract(layers), {"key"}, all_heads)}}),
-                        Range(0, 4));
+  const PoolSubject subject(placement_of({keys}, {{owns(layers, {"key"}, heads)},
+                                                  {owns(layers, {"key"}, all_heads.subtract(heads)),
+                                                   owns(all_layers.subtract(layers), {"key"}, all_heads)}}),
+                            Range(0, 4));
   const RuntimeBinding binding = subject.bind("a", pages_of(4));
   EXPECT_EQ(regions_text(binding), Lines{"key-g0 288"});  // 3 layers x 4 rows x 3 heads x 8 bytes
   EXPECT_EQ(views_text(binding),
@@ -308,12 +212,12 @@ TEST(PoolBinding, PagesOfACycleHoldItsTokensOnly) {
   // Blocks of 2 tokens in turn: "b" has the tokens 2 3 6 7 10 11 14 15.
   const CyclicTokens first{2, 2, {Range(0, 1)}};
   const CyclicTokens second{2, 2, {Range(1, 2)}};
-  const RuntimeBinding binding = Subject(shared_out({first, second}), Range(0, 15)).bind("b", pages_of(4));
+  const RuntimeBinding binding = PoolSubject(shared_out({first, second}), Range(0, 15)).bind("b", pages_of(4));
   EXPECT_EQ(tables_text(binding), Lines{"pages-0 from 0: 0 1"});
   EXPECT_EQ(binding.views.at(0).cycle, second);
   EXPECT_EQ(binding.views[0].tokens, Range(0, 15));
   // Live are 9 to 14: the page of 8, 9, 12 and 13, like that of 10, 11 and 14, begins with the cycle at 8.
-  const Subject window(shared_out({first, second}, 6), Range(0, 15));
+  const PoolSubject window(shared_out({first, second}, 6), Range(0, 15));
   EXPECT_EQ(tables_text(window.bind("a", pages_of(4))), Lines{"pages-0 from 8: 0"});
   EXPECT_EQ(tables_text(window.bind("b", pages_of(4))), Lines{"pages-0 from 8: 0"});
   // The page of 5, 8 and 9 begins before that cycle.
@@ -324,7 +228,7 @@ TEST(PoolBinding, ATableOfALongCycleBeginsWithThePageOfTheFirstLiveToken) {
   const uint64_t block = uint64_t{1} << 40;
   const CyclicTokens first{block, 2, {Range(0, 1)}};
   const CyclicTokens second{block, 2, {Range(1, 2)}};
-  const Subject subject(shared_out({first, second}), Range(block + 1003, block + 1020));
+  const PoolSubject subject(shared_out({first, second}), Range(block + 1003, block + 1020));
   // "b" has 1003 tokens before: its page 62 of 16 began after 992 of them.
   EXPECT_EQ(tables_text(subject.bind("b", pages_of(16))), Lines{fmt::format("pages-0 from {}: 0 1", block + 992)});
   EXPECT_EQ(subject.bind("a", pages_of(16)).views.size(), 0u);
@@ -334,7 +238,7 @@ TEST(PoolBinding, IntervalsThatShareAPageShareItsTable) {
   const IntervalSet tokens{Range(0, 3), Range(5, 9), Range(12, 13), Range(uint64_t{1} << 50, (uint64_t{1} << 50) + 5)};
   const TokenIntervals own{tokens};
   const TokenIntervals others{IntervalSet{Range::all()}.subtract(tokens)};
-  const Subject near(shared_out({own, others}), Range(0, 40));
+  const PoolSubject near(shared_out({own, others}), Range(0, 40));
   const RuntimeBinding binding = near.bind("a", pages_of(4));
   EXPECT_EQ(tables_text(binding), Lines{"pages-0 from 0: 0 1 2 3"});
   EXPECT_EQ(binding.views.size(), 3u);
@@ -346,7 +250,7 @@ TEST(PoolBinding, AGapOfPagesInTheTokensTakesNoSlots) {
   const uint64_t far = uint64_t{1} << 50;
   const IntervalSet tokens{Range(0, 3), Range(far, far + 5)};
   // What lies between is another's, who may have no binding: it would need more pages than there may be.
-  const Subject subject(
+  const PoolSubject subject(
       shared_out({TokenIntervals{tokens}, TokenIntervals{IntervalSet{Range::all()}.subtract(tokens)}}),
       Range(0, far + 10));
   EXPECT_EQ(tables_text(subject.bind("a", pages_of(4))),
@@ -360,17 +264,18 @@ TEST(PoolBinding, OwnershipsOfOneComponentWithDifferentTokensLieInDifferentSlots
   const CyclicTokens even{4, 2, {Range(0, 1)}};
   const CyclicTokens odd{4, 2, {Range(1, 2)}};
   const IntervalSet layer{Range(0, 1)};
-  const Subject subject(placement_of({group(layer, {rows("key", 2, 4)})},
-                                     {{owns(layer, {"key"}, {Range(0, 1)}), owns(layer, {"key"}, {Range(1, 2)}, even)},
-                                      {owns(layer, {"key"}, {Range(1, 2)}, odd)}}),
-                        Range(0, 16));
+  const PoolSubject subject(
+      placement_of({group(layer, {rows("key", 2, 4)})},
+                   {{owns(layer, {"key"}, {Range(0, 1)}), owns(layer, {"key"}, {Range(1, 2)}, even)},
+                    {owns(layer, {"key"}, {Range(1, 2)}, odd)}}),
+      Range(0, 16));
   const RuntimeBinding binding = subject.bind("a", pages_of(4));
   EXPECT_EQ(tables_text(binding), (Lines{"pages-0 from 0: 0 1 2 3", "pages-1 from 0: 4 5"}));
   EXPECT_EQ(regions_text(binding), Lines{"key-g0 384"});  // 6 slots x 4 rows x 2 heads x 8 bytes
 }
 
 TEST(PoolBinding, WhoOwnsNothingHasABindingWithoutViews) {
-  const Subject subject(
+  const PoolSubject subject(
       placement_of({group(kTwoLayers, {rows("key", 2, 4)})}, {{owns(kTwoLayers, {"key"}, kTwoHeads)}, {}}),
       Range(0, 10));
   const RuntimeBinding binding = subject.bind("b", pages_of(4));
@@ -381,8 +286,8 @@ TEST(PoolBinding, WhoOwnsNothingHasABindingWithoutViews) {
 
 TEST(PoolBinding, RegionsAreNumberedWithAsManyDigitsAsTheLastLayerHas) {
   const IntervalSet layers{Range(7, 8), Range(12345, 12346)};
-  const Subject subject(placement_of({group(layers, {rows("key", 1, 4)})}, {{owns(layers, {"key"}, {Range(0, 1)})}}),
-                        Range(0, 1));
+  const PoolSubject subject(
+      placement_of({group(layers, {rows("key", 1, 4)})}, {{owns(layers, {"key"}, {Range(0, 1)})}}), Range(0, 1));
   PoolRequest request = pages_of(1);
   request.region_per_layer = true;
   EXPECT_EQ(regions_text(subject.bind("a", request)), (Lines{"key-00007 8", "key-12345 8"}));
@@ -393,12 +298,13 @@ TEST(PoolBinding, RegionsOfComponentsWithUnusualNamesAreDifferent) {
   const std::string longest(256, 'k');
   std::vector<Component> components;
   const std::string digest_of_longest = sha256(longest).hex();
-  std::vector<const char*> names = {
-      "k", "k-000", "k-", "-", longest.c_str(), longest.c_str() + 4, longest.c_str() + 3, digest_of_longest.c_str()};
-  for (const char* name : names) components.push_back(rows(name, 1, 4));
+  const std::vector<std::string> names = {
+      "k", "k-000", "k-", "-", longest, longest.substr(4), longest.substr(3), digest_of_longest};
+  for (const std::string& name : names) components.push_back(rows(name, 1, 4));
   std::sort(components.begin(), components.end(),
             [](const Component& a, const Component& b) { return a.name < b.name; });
-  const Subject subject(placement_of({group(layers, components)}, {{owns(layers, names, {Range(0, 1)})}}), Range(0, 1));
+  const PoolSubject subject(placement_of({group(layers, components)}, {{owns(layers, names, {Range(0, 1)})}}),
+                            Range(0, 1));
   PoolRequest request = pages_of(1);
   request.region_per_layer = true;
   EXPECT_EQ(subject.bind("a", request).regions.size(), 16u);
@@ -407,7 +313,7 @@ TEST(PoolBinding, RegionsOfComponentsWithUnusualNamesAreDifferent) {
 }
 
 TEST(PoolBinding, AnInstanceHasThePrefixAndTheParticipantInItsName) {
-  const Subject subject(keys_alone(), Range(0, 1));
+  const PoolSubject subject(keys_alone(), Range(0, 1));
   PoolRequest request = pages_of(1);
   request.instance_prefix = "prefill/";
   EXPECT_EQ(subject.bind("a", request).instance, InstanceId("prefill/a"));
@@ -422,15 +328,15 @@ TEST(PoolBinding, AnInstanceHasThePrefixAndTheParticipantInItsName) {
 TEST(PoolBinding, WhatDoesNotBelongToThePlacementIsNamed) {
   PlacementManifest placement = keys_alone();
   placement.tokens = Range(0, 8);
-  const Subject subject(placement, Range(0, 10));
+  const PoolSubject subject(placement, Range(0, 10));
   EXPECT_EQ(subject.refusal("z", pages_of(0)),
-            "binding 'op' of 'z': placement 'drawn' has no participant 'z' [binding-identity]\n"
+            "binding 'op' of 'z': placement 'p' has no participant 'z' [binding-identity]\n"
             "binding 'op' of 'z': tokens [0,10) lie outside the placement's tokens [0,8) [token-bounds]\n"
             "binding 'op' of 'z': page_tokens 0 is below 1 [field-minimum]\n");
 }
 
 TEST(PoolBinding, WhatIsTooLargeIsRefusedBeforeMemoryIsTaken) {
-  const Subject subject(keys_alone(), Range(0, uint64_t{1} << 40));
+  const PoolSubject subject(keys_alone(), Range(0, uint64_t{1} << 40));
   const std::string place = "binding 'op' of 'a' component 'key' (layers 0-1): ";
   EXPECT_EQ(subject.refusal("a", pages_of(1)),
             place + "with its 1099511627776 the views hold more than 4194304 pages [work-limit]\n");
@@ -448,7 +354,7 @@ TEST(PoolBinding, WhatIsTooLargeIsRefusedBeforeMemoryIsTaken) {
 
 TEST(PoolBinding, MoreViewsThanABindingMayHaveAreRefused) {
   const IntervalSet layers{Range(0, UINT64_MAX)};
-  const Subject subject(
+  const PoolSubject subject(
       placement_of({group(layers, {rows("key", 3, 4)})},
                    {{owns(layers, {"key"}, {Range(0, 1), Range(2, 3)})}, {owns(layers, {"key"}, {Range(1, 2)})}}),
       Range(0, 1));
@@ -495,12 +401,12 @@ size_t bind_all(const HfModel& model, const Split& split, Range tokens, const Po
   Diagnostics diagnostics;
   const auto placement = partition(model.cache_schema, request, diagnostics);
   if (!placement) return 0;  // the heads do not divide
-  const Subject subject(**placement, tokens);
+  const PoolSubject subject(**placement, tokens);
   size_t count = 0;
   for (const Part& part : (*placement)->parts) {
     const Valid<RuntimeBinding> binding = valid_or_die(subject.bind(part.participant.text().c_str(), pool));
     const auto again = read_document<RuntimeBinding>(to_json(binding), JsonLimits(), diagnostics);
-    EXPECT_TRUE(again && *again == binding) << Subject::text_of(diagnostics);
+    EXPECT_TRUE(again && *again == binding) << diagnostic_lines(diagnostics);
     ++count;
   }
   return count;
@@ -519,7 +425,7 @@ TEST(PoolBinding, EveryParticipantOfEveryExampleModelGetsOne) {
     Diagnostics diagnostics;
     const auto model =
         read_hf_config(text_of_file(entry.path() / "config.json"), HfOptions(), JsonLimits(), diagnostics);
-    ASSERT_TRUE(model) << Subject::text_of(diagnostics);
+    ASSERT_TRUE(model) << diagnostic_lines(diagnostics);
     size_t made = 0;
     for (const Split& split : kSplits) {
       SCOPED_TRACE(fmt::format("tp {} pp {} cp {}", split.tp, split.pp, split.cp));
@@ -544,217 +450,10 @@ TEST(PoolBinding, DraftLayersAndPackedAndScaledCachesGetOneToo) {
     Diagnostics diagnostics;
     const std::string path = source_path("examples/models/") + c.model + "/config.json";
     const auto model = read_hf_config(text_of_file(path), c.options, JsonLimits(), diagnostics);
-    ASSERT_TRUE(model) << Subject::text_of(diagnostics);
+    ASSERT_TRUE(model) << diagnostic_lines(diagnostics);
     size_t made = 0;
     for (const Split& split : kSplits) made += bind_all(*model, split, Range(0, 5000), pages_of(16));
     EXPECT_GE(made, 1u + 2 + 12);
-  }
-}
-
-// --- random placements
-
-uint64_t pick(Rng& rng, uint64_t low, uint64_t high) { return rng.in(Range(low, high + 1)); }
-
-// The numbers of `all`, each in one of at most `share_count_max` sets, none of them empty.
-std::vector<IntervalSet> draw_shares(Rng& rng, const IntervalSet& all, uint64_t share_count_max) {
-  std::vector<std::vector<Range>> shares(pick(rng, 1, share_count_max));
-  for (const Range range : all.ranges())
-    for (uint64_t number = range.begin(); number < range.end(); ++number)
-      shares[rng.below(shares.size())].push_back(Range(number, number + 1));
-  std::vector<IntervalSet> sets;
-  for (std::vector<Range>& share : shares)
-    if (!share.empty()) sets.push_back(IntervalSet::from_ranges(std::move(share)));
-  return sets;
-}
-
-// `unit` is a whole number of rows of each component.
-std::vector<TokenOwnership> draw_token_shares(Rng& rng, Range universe, uint64_t unit) {
-  std::vector<TokenOwnership> shares;
-  const uint64_t kind = rng.below(3);
-  if (kind == 0) return {AllTokens()};
-  if (kind == 1) {
-    const CyclicTokens cycle{unit * pick(rng, 1, 3), pick(rng, 1, 5), {}};
-    for (const IntervalSet& blocks : draw_shares(rng, {Range(0, cycle.cycle_blocks)}, 3))
-      shares.push_back(CyclicTokens{cycle.block_tokens, cycle.cycle_blocks, blocks});
-    return shares;
-  }
-  // Blocks of one unit and, as one of them, everything after the last.
-  const uint64_t block_count = std::min<uint64_t>(8, (universe.size() - 1) / unit);
-  for (const IntervalSet& blocks : draw_shares(rng, {Range(0, block_count + 1)}, 3)) {
-    std::vector<Range> tokens;
-    for (const Range range : blocks.ranges())
-      tokens.push_back(Range(universe.begin() + range.begin() * unit,
-                             range.end() > block_count ? universe.end() : universe.begin() + range.end() * unit));
-    shares.push_back(TokenIntervals{IntervalSet::from_ranges(std::move(tokens))});
-  }
-  return shares;
-}
-
-LayerGroup draw_group(Rng& rng, IntervalSet layers, uint64_t unit) {
-  LayerGroup drawn = group(std::move(layers), {});
-  if (rng.chance(1, 2)) drawn.window_tokens = pick(rng, 1, 12);
-  const uint64_t component_count = pick(rng, 1, 3);
-  for (uint64_t i = 0; i < component_count; ++i) {
-    const std::string name(1, static_cast<char>('x' + i));
-    drawn.components.push_back(rng.chance(1, 5)
-                                   ? state(name.c_str(), pick(rng, 1, 4), pick(rng, 1, 2))
-                                   : rows(name.c_str(), pick(rng, 1, 4), pick(rng, 1, 2), rng.chance(1, 2) ? unit : 1));
-  }
-  return drawn;
-}
-
-// Gives each (layers, component, heads, tokens) to one participant, or to two as replicas.
-void give_out(Rng& rng, const Ownership& ownership, std::vector<Part>& parts) {
-  const uint64_t first = rng.below(parts.size());
-  if (parts.size() == 1 || !rng.chance(1, 4)) {
-    parts[first].owns.push_back(ownership);
-    return;
-  }
-  const uint64_t second = (first + pick(rng, 1, parts.size() - 1)) % parts.size();
-  for (const auto& [part, ordinal] : {std::pair(first, uint64_t{0}), std::pair(second, uint64_t{1})}) {
-    parts[part].owns.push_back(ownership);
-    parts[part].owns.back().replica = ReplicaOrdinal{ordinal, 2};
-  }
-}
-
-PlacementManifest draw_placement(Rng& rng, uint64_t unit) {
-  std::vector<LayerGroup> groups;
-  for (const IntervalSet& layers : draw_shares(rng, {Range(0, pick(rng, 1, 3)), Range(4, 7)}, 3))
-    groups.push_back(draw_group(rng, layers, unit));
-  PlacementManifest placement = placement_of(groups, std::vector<std::vector<Ownership>>(pick(rng, 1, 3)));
-  if (rng.chance(1, 2)) placement.tokens = Range(unit * rng.below(3), 20 + rng.below(10));
-  for (const LayerGroup& drawn : groups)
-    for (const Component& component : drawn.components)
-      for (const IntervalSet& layers : draw_shares(rng, drawn.layers, 2))
-        for (const IntervalSet& heads : draw_shares(rng, {Range(0, component.head_count)}, 3)) {
-          const auto shares = component.is_state() ? std::vector<TokenOwnership>{AllTokens()}
-                                                   : draw_token_shares(rng, placement.tokens, unit);
-          for (const TokenOwnership& tokens : shares)
-            give_out(rng, owns(layers, {component.name.text().c_str()}, heads, tokens), placement.parts);
-        }
-  return placement;
-}
-
-PoolRequest draw_request(Rng& rng, uint64_t unit) {
-  PoolRequest request = pages_of(unit * pick(rng, 1, 4));
-  request.axis_order = rng.chance(1, 2) ? PoolOrder::kHnd : PoolOrder::kNhd;
-  request.region_per_layer = rng.chance(1, 2);
-  if (rng.chance(1, 2)) request.shuffle_seed = rng.next();
-  request.spare_pages = rng.below(3);
-  return request;
-}
-
-// Whether a snapshot of `tokens` holds the token for the component; a row lives as a whole.
-bool is_live(const LayerGroup& group, const Component& component, Range tokens, uint64_t token) {
-  if (component.is_state()) return token == 0;
-  const uint64_t row_end = token / *component.tokens_per_row * *component.tokens_per_row + *component.tokens_per_row;
-  return tokens.contains(token) && (!group.window_tokens || row_end + *group.window_tokens > tokens.end());
-}
-
-// Each element that the participant owns and that lives is in one view, no other is in any, and no byte belongs to two
-// or lies outside its region. Tokens of one row have one element.
-void check_elements(const PlacementManifest& placement, const RuntimeBinding& binding) {
-  std::map<RegionId, uint64_t> region_bytes;
-  for (const Region& region : binding.regions) region_bytes[region.id] = region.bytes;
-  using Element = std::tuple<const Component*, uint64_t, uint64_t, uint64_t, uint64_t>;
-  std::map<std::pair<RegionId, uint64_t>, Element> used;
-  for (const LayerGroup& group : placement.cache_schema.groups)
-    for (const Component& component : group.components)
-      for (uint64_t layer = 0; layer < 8; ++layer)
-        for (uint64_t head = 0; head < component.head_count; ++head)
-          for (uint64_t token = 0; token < 32 && group.layers.contains(layer); ++token) {
-            const auto owners = naive_owners(placement, 0, layer, component.name.text(), head, token);
-            const bool is_owned = std::count(owners.begin(), owners.end(), binding.participant.text()) > 0;
-            const bool is_required = is_owned && is_live(group, component, binding.tokens, token);
-            for (uint64_t dim = 0; dim < component.head_dim; ++dim) {
-              int times = 0;
-              for (const View& view : binding.views) {
-                if (view.component != component.name) continue;
-                const auto address = naive_address(view, binding.page_tables, component, layer, token, head, dim);
-                if (!address) continue;
-                ++times;
-                const Element element(&component, layer, head, token / component.tokens_per_row.value_or(1), dim);
-                for (uint64_t byte = *address; byte < *address + component.item_bytes; ++byte) {
-                  RC_ASSERT(byte < region_bytes.at(view.region));
-                  RC_ASSERT(used.try_emplace({view.region, byte}, element).first->second == element);
-                }
-              }
-              RC_ASSERT(times == (is_required ? 1 : 0));
-            }
-          }
-}
-
-uint64_t naive_count_below(const std::optional<CyclicTokens>& cycle, uint64_t token) {
-  uint64_t count = 0;
-  for (uint64_t t = 0; t < token; ++t) count += !cycle || naive_owns_token(TokenOwnership(*cycle), t);
-  return count;
-}
-
-// No slot is given out twice, none is unused, and pages begin at multiples of their size.
-void check_pages(const RuntimeBinding& binding, uint64_t spare_pages) {
-  std::set<uint64_t> slots;
-  size_t page_count = 0;
-  for (const PageTable& table : binding.page_tables) {
-    slots.insert(table.slots.begin(), table.slots.end());
-    page_count += table.slots.size();
-    std::set<uint64_t> used;  // pages of the table
-    for (const View& view : binding.views) {
-      if (!view.pages || view.pages->table != table.id) continue;
-      const uint64_t before = naive_count_below(view.cycle, table.token_begin);
-      RC_ASSERT(before % table.page_tokens == 0);
-      for (uint64_t token = view.tokens.begin(); token < view.tokens.end(); ++token)
-        if (!view.cycle || naive_owns_token(TokenOwnership(*view.cycle), token))
-          used.insert((naive_count_below(view.cycle, token) - before) / table.page_tokens);
-    }
-    RC_ASSERT(used.size() == table.slots.size());
-  }
-  RC_ASSERT(slots.size() == page_count);
-  if (!slots.empty()) RC_ASSERT(*slots.rbegin() < page_count + spare_pages);
-}
-
-// A region holds the layers and heads that its views show, in each slot of the pool, and nothing else.
-void check_regions(const PlacementManifest& placement, const RuntimeBinding& binding, const PoolRequest& request) {
-  uint64_t slot_count = request.spare_pages;
-  for (const PageTable& table : binding.page_tables) slot_count += table.slots.size();
-  for (const Region& region : binding.regions) {
-    std::set<uint64_t> layers;
-    std::set<uint64_t> heads;
-    std::set<ComponentName> components;
-    for (const View& view : binding.views) {
-      if (view.region != region.id) continue;
-      components.insert(view.component);
-      for (uint64_t layer = view.layers.begin(); layer < view.layers.end(); ++layer) layers.insert(layer);
-      for (uint64_t head = view.heads.begin(); head < view.heads.end(); ++head) heads.insert(head);
-    }
-    RC_ASSERT(components.size() == 1u);
-    if (request.region_per_layer) RC_ASSERT(layers.size() == 1u);
-    const LayerGroup& group = *placement.cache_schema.find_group(*layers.begin());
-    for (const uint64_t layer : layers) RC_ASSERT(placement.cache_schema.find_group(layer) == &group);
-    const Component& component = *group.find(*components.begin());
-    const uint64_t rows = component.is_state() ? 1 : slot_count * (request.page_tokens / *component.tokens_per_row);
-    RC_ASSERT(region.bytes == layers.size() * rows * heads.size() * component.head_dim * component.item_bytes);
-  }
-}
-
-RC_GTEST_PROP(PoolBinding, HoldsExactlyWhatIsOwnedOfAnyPlacement, (uint64_t seed)) {
-  Rng rng(seed);
-  const uint64_t unit = uint64_t{1} << rng.below(3);
-  PlacementManifest placement = draw_placement(rng, unit);
-  const uint64_t begin = placement.tokens.begin() + rng.below(10);
-  const uint64_t end_max = std::min(placement.tokens.end(), begin + 16);
-  const Subject subject(std::move(placement), Range(begin, pick(rng, begin + 1, end_max)));
-  const PoolRequest request = draw_request(rng, unit);
-  for (const Part& part : subject.placement->parts) {
-    Diagnostics diagnostics;
-    const auto binding = subject.bind(part.participant.text().c_str(), request, diagnostics);
-    RC_ASSERT(binding.has_value());
-    check_binding(*binding, subject.context, diagnostics);
-    RC_ASSERT(diagnostics.empty());
-    RC_CLASSIFY((*binding)->views.empty(), "nothing owned");
-    RC_CLASSIFY((*binding)->page_tables.size() > 1, "several tables");
-    check_elements(*subject.placement, **binding);
-    check_pages(**binding, request.spare_pages);
-    check_regions(*subject.placement, **binding, request);
   }
 }
 

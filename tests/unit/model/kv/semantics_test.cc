@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "model/hf/config.h"
 #include "model/kv/partition.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"
 #include "tests/support/paths.h"
@@ -18,18 +19,6 @@ namespace crossdock::testing {
 namespace {
 
 using Owners = std::vector<std::string>;
-
-Component component(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "bfloat16", "plain", 2, head_count, head_dim, 1};
-}
-
-Valid<CacheSchema> schema_of(std::vector<LayerGroup> groups) { return valid_or_die(CacheSchema{std::move(groups)}); }
-
-Valid<CacheSchema> attention(uint64_t layer_count, uint64_t head_count, uint64_t key_dim = 8, uint64_t value_dim = 8) {
-  return schema_of({LayerGroup{IntervalSet{Range(0, layer_count)},
-                               std::nullopt,
-                               {component("key", head_count, key_dim), component("value", head_count, value_dim)}}});
-}
 
 PartitionRequest sizes(uint64_t tp, uint64_t pp = 1, uint64_t dp = 1, uint64_t cp = 1) {
   PartitionRequest request;
@@ -127,9 +116,9 @@ TEST(Semantics, KeyDimMayDifferFromValueDim) {
 
 TEST(Semantics, DimsMayAlternateByLayer) {
   const LayerGroup even{
-      IntervalSet{Range(0, 1), Range(2, 3)}, std::nullopt, {component("key", 2, 256), component("value", 2, 256)}};
+      IntervalSet{Range(0, 1), Range(2, 3)}, std::nullopt, {rows("key", 2, 256), rows("value", 2, 256)}};
   const LayerGroup odd{
-      IntervalSet{Range(1, 2), Range(3, 4)}, std::nullopt, {component("key", 2, 512), component("value", 2, 512)}};
+      IntervalSet{Range(1, 2), Range(3, 4)}, std::nullopt, {rows("key", 2, 512), rows("value", 2, 512)}};
   const Valid<CacheSchema> schema = schema_of({odd, even});
   EXPECT_EQ(schema->find_group(2)->components[0].head_dim, 256u);
   EXPECT_EQ(schema->find_group(3)->components[0].head_dim, 512u);
@@ -156,10 +145,10 @@ TEST(Semantics, ScalesAreComponentsOfTheirOwn) {
 }
 
 TEST(Semantics, BlockScalesHaveOneRowForSeveralTokens) {
-  Component scale = component("key_scale", 2, 1);
+  Component scale = rows("key_scale", 2, 1);
   scale.tokens_per_row = 64;
   const Valid<CacheSchema> schema =
-      schema_of({LayerGroup{IntervalSet{Range(0, 1)}, std::nullopt, {component("key", 2, 8), scale}}});
+      schema_of({LayerGroup{IntervalSet{Range(0, 1)}, std::nullopt, {rows("key", 2, 8), scale}}});
   PartitionRequest request = sizes(1, 1, 1, 2);
   request.cp_block_tokens = 64;
   EXPECT_TRUE(naive_is_covered(split(schema, request, 1), 256));
@@ -208,7 +197,7 @@ TEST(Semantics, ASlidingWindowKeepsTheLastTokensOnly) {
 }
 
 TEST(Semantics, AWindowOverRowsOfSeveralTokensBeginsAtAWholeRow) {
-  LayerGroup group{IntervalSet{Range(0, 1)}, 100, {component("key", 1, 8)}};
+  LayerGroup group{IntervalSet{Range(0, 1)}, 100, {rows("key", 1, 8)}};
   group.components[0].tokens_per_row = 64;
   EXPECT_EQ(live_tokens(group, group.components[0], Range(0, 300)), Range(192, 300));
   group.components[0].tokens_per_row = std::nullopt;

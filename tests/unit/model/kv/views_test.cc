@@ -11,6 +11,7 @@
 #include "model/kv/view_rules.h"
 #include "model/kv/volume.h"
 #include "model/wire/documents.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -75,22 +76,11 @@ struct Request {
 
 using Lines = std::vector<std::string>;
 
-LayerGroup attention(uint64_t layer_count, uint64_t head_count, uint64_t head_dim) {
-  LayerGroup group{IntervalSet{Range(0, layer_count)}, std::nullopt, {}};
-  for (const char* name : {"key", "value"})
-    group.components.push_back(Component{ComponentName(name), "bfloat16", "plain", 2, head_count, head_dim, 1});
-  return group;
-}
-
-LayerGroup latent(uint64_t layer_count) {
-  return LayerGroup{IntervalSet{Range(0, layer_count)},
-                    std::nullopt,
-                    {Component{ComponentName("latent"), "bfloat16", "plain", 2, 1, 576, 1}}};
-}
+LayerGroup latent(uint64_t layer_count) { return group(Range(0, layer_count), {rows("latent", 1, 576)}); }
 
 // Keys and values of one head side by side in the last dim, 2 * D items: the row stride is that of both.
 TEST(Views, RowsMayPackKeyAndValue) {
-  Request request(attention(1, 4, 64), Range(0, 16));
+  Request request(attention_group(1, 4, 64), Range(0, 16));
   const ByteStrides strides{.layer = 0, .row = 4 * 256, .head = 256, .dim = 2};
   request.add("key", Range(0, 16), 0, strides);
   request.add("value", Range(0, 16), 128, strides);
@@ -103,7 +93,7 @@ TEST(Views, RowsMayPackKeyAndValue) {
 }
 
 TEST(Views, HeadMajorAndTokenMajorPagesAreBothViews) {
-  Request request(attention(1, 8, 128), Range(0, 100));
+  Request request(attention_group(1, 8, 128), Range(0, 100));
   request.binding.page_tables = {PageTable{PageTableId("t"), 64, 0, {3, 1}}};
   request.add("key", Range(0, 100), 0, {.layer = 0, .row = 2048, .head = 256, .dim = 2}).pages =
       ViewPages{PageTableId("t"), 262144};
@@ -116,7 +106,7 @@ TEST(Views, HeadMajorAndTokenMajorPagesAreBothViews) {
 
 // 300 tokens, pages of 64, a window of 128: tokens 172-299 live, in pages 2 to 4. Pages 0 and 1 are gone.
 TEST(Views, OfASlidingWindowOnlyLivePagesAreMapped) {
-  LayerGroup group = attention(1, 1, 8);
+  LayerGroup group = attention_group(1, 1, 8);
   group.window_tokens = 128;
   Request request(group, Range(0, 300));
   request.binding.page_tables = {PageTable{PageTableId("t"), 64, 128, {9, 4, 7}}};

@@ -16,22 +16,16 @@
 #include "planner/kv/plan_volume.h"
 #include "planner/kv/store_geometry.h"
 #include "planner/kv/verify_plan.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
 namespace {
 
-Component component(const std::string& name, uint64_t heads, uint64_t dim = 128) {
-  return Component{ComponentName(name), "bfloat16", "plain", 2, heads, dim, 1};
-}
+CacheSchema keys_and_values(uint64_t layers, uint64_t heads) { return *attention(layers, heads, 128); }
 
-CacheSchema schema_of(uint64_t layers, uint64_t heads) {
-  return CacheSchema{
-      {LayerGroup{{Range(0, layers)}, std::nullopt, {component("key", heads), component("value", heads)}}}};
-}
-
-Valid<PlacementManifest> placement_of(const CacheSchema& schema, const PartitionSizes& sizes,
-                                      const std::string& name = "p") {
+Valid<PlacementManifest> placed_as(const CacheSchema& schema, const PartitionSizes& sizes,
+                                   const std::string& name = "p") {
   return placed(valid_or_die(schema), sizes, name, "kv:r");
 }
 
@@ -82,7 +76,7 @@ std::map<std::string, uint64_t> loads_of(const TransferPlan& plan, uint64_t toke
 }
 
 TEST(MakePlan, NamesTheFieldInWhichComponentsDiffer) {
-  const Sided source(placement_of(schema_of(4, 2), {}));
+  const Sided source(placed_as(keys_and_values(4, 2), {}));
   const auto target_with = [&](auto change) {
     return changed(source.placement, [&](PlacementManifest& p) { change(p.cache_schema.groups[0].components[1]); });
   };
@@ -101,15 +95,15 @@ TEST(MakePlan, NamesTheFieldInWhichComponentsDiffer) {
     for (Part& part : p.parts) part.owns[0].components[1] = ComponentName("zeta");
   }));
   EXPECT_EQ(refusal(source, name), "plan component zeta of layers 0-3: the source has none [plan-schema]\n");
-  const Sided heads(placement_of(schema_of(4, 4), {}));
+  const Sided heads(placed_as(keys_and_values(4, 4), {}));
   EXPECT_EQ(refusal(source, heads),
             "plan component key of layers 0-3: head_count 2 in the source and 4 in the target [plan-schema]\n"
             "plan component value of layers 0-3: head_count 2 in the source and 4 in the target [plan-schema]\n");
 }
 
 TEST(MakePlan, RefusesLayersThatTheSourceDoesNotHave) {
-  const Sided source(placement_of(schema_of(4, 2), {}, "small"));
-  const Sided target(placement_of(schema_of(6, 2), {}, "big"));
+  const Sided source(placed_as(keys_and_values(4, 2), {}, "small"));
+  const Sided target(placed_as(keys_and_values(6, 2), {}, "big"));
   EXPECT_EQ(refusal(source, target),
             "plan layers 4-5: placement 'big' has them, placement 'small' has not [plan-schema]\n");
   // The other way round the target wants a subset, which is fine.
@@ -118,13 +112,13 @@ TEST(MakePlan, RefusesLayersThatTheSourceDoesNotHave) {
 }
 
 TEST(MakePlan, RefusesAWindowThatTheSourceDoesNotKeep) {
-  CacheSchema windowed = schema_of(4, 2);
+  CacheSchema windowed = keys_and_values(4, 2);
   windowed.groups[0].window_tokens = 128;
   CacheSchema longer = windowed;
   longer.groups[0].window_tokens = 256;
-  const Sided full(placement_of(schema_of(4, 2), {}));
-  const Sided window(placement_of(windowed, {}));
-  const Sided long_window(placement_of(longer, {}));
+  const Sided full(placed_as(keys_and_values(4, 2), {}));
+  const Sided window(placed_as(windowed, {}));
+  const Sided long_window(placed_as(longer, {}));
   EXPECT_EQ(refusal(window, full),
             "plan layers 0-3: live_tokens: a window of 128 tokens in the source is shorter than the target's whole "
             "interval [plan-schema]\n");
@@ -139,7 +133,7 @@ TEST(MakePlan, RefusesAWindowThatTheSourceDoesNotKeep) {
 }
 
 TEST(MakePlan, RefusesSidesThatAreAboutDifferentThings) {
-  const Sided source(placement_of(schema_of(4, 2), {}, "a"));
+  const Sided source(placed_as(keys_and_values(4, 2), {}, "a"));
   const Sided resource(changed(source.placement, [](PlacementManifest& p) {
     p.resource = ResourceId("kv:other");
     p.name = "b";
@@ -155,8 +149,8 @@ TEST(MakePlan, RefusesSidesThatAreAboutDifferentThings) {
 }
 
 TEST(MakePlan, RefusesWhoAndWhatIsNotThere) {
-  const Sided source(placement_of(schema_of(4, 2), {.dp = 2, .tp = 2}, "a"));
-  const Sided target(placement_of(schema_of(4, 2), {.tp = 2}, "b"));
+  const Sided source(placed_as(keys_and_values(4, 2), {.dp = 2, .tp = 2}, "a"));
+  const Sided target(placed_as(keys_and_values(4, 2), {.tp = 2}, "b"));
   PlanOptions options;
   options.source_dp = 7;
   EXPECT_EQ(refusal(source, target, options),
@@ -183,7 +177,7 @@ TEST(MakePlan, RefusesWhoAndWhatIsNotThere) {
 }
 
 TEST(MakePlan, RefusesTokensThatASideDoesNotHave) {
-  const Sided whole(placement_of(schema_of(4, 2), {}, "whole"));
+  const Sided whole(placed_as(keys_and_values(4, 2), {}, "whole"));
   const Sided part(changed(whole.placement, [](PlacementManifest& p) {
     p.tokens = Range(0, 100);
     p.name = "part";
@@ -203,9 +197,9 @@ TEST(MakePlan, RefusesTokensThatASideDoesNotHave) {
 }
 
 TEST(MakePlan, RefusesToCutARow) {
-  CacheSchema schema = schema_of(2, 2);
+  CacheSchema schema = keys_and_values(2, 2);
   schema.groups[0].components[0].tokens_per_row = 4;
-  const Sided side(placement_of(schema, {}));
+  const Sided side(placed_as(schema, {}));
   PlanOptions options;
   options.snapshot_tokens = Range(3, 30);
   good_plan(side, side, options);  // rows may be partial where the snapshot begins and ends
@@ -217,8 +211,8 @@ TEST(MakePlan, RefusesToCutARow) {
 }
 
 TEST(MakePlan, TellsWhatExplicitSourcesCannotBring) {
-  const Sided source(placement_of(schema_of(4, 2), {.tp = 4}));  // each head on two ranks
-  const Sided target(placement_of(schema_of(4, 2), {.tp = 1}));
+  const Sided source(placed_as(keys_and_values(4, 2), {.tp = 4}));  // each head on two ranks
+  const Sided target(placed_as(keys_and_values(4, 2), {.tp = 1}));
   const auto names = [&](std::initializer_list<size_t> owners) {
     std::vector<PlanEnd> ends;
     for (const size_t owner : owners) ends.emplace_back(std::string(source.side.owners()[owner].end));
@@ -236,8 +230,8 @@ TEST(MakePlan, TellsWhatExplicitSourcesCannotBring) {
 
 TEST(MakePlan, RefusesAPlanThatMovesNothingOfWhatIsRequired) {
   // The source's only data-parallel rank 1 owns nothing of what the target wants, as far as it may be taken.
-  const Sided source(placement_of(schema_of(4, 2), {.tp = 2}));
-  const Sided target(placement_of(schema_of(4, 2), {.tp = 1}));
+  const Sided source(placed_as(keys_and_values(4, 2), {.tp = 2}));
+  const Sided target(placed_as(keys_and_values(4, 2), {.tp = 1}));
   PlanOptions options;
   options.tokens = Range(10, 20);
   options.sources = {PlanEnd(std::string(source.side.owners()[0].end))};
@@ -256,8 +250,8 @@ TEST(MakePlan, RefusesAPlanThatMovesNothingOfWhatIsRequired) {
 
 TEST(MakePlan, EdgesFollowRegionsAndNotLayersHeadsOrTokens) {
   for (const uint64_t layers : {8u, 64u, 512u}) {
-    const Sided source(placement_of(schema_of(layers, 64), {.pp = 2, .tp = 8}));
-    const Sided target(placement_of(schema_of(layers, 64), {.pp = 4, .tp = 4}));
+    const Sided source(placed_as(keys_and_values(layers, 64), {.pp = 2, .tp = 8}));
+    const Sided target(placed_as(keys_and_values(layers, 64), {.pp = 4, .tp = 4}));
     // Each of 16 targets takes two components from two ranks of one stage.
     EXPECT_EQ(good_plan(source, target)->edges.size(), 64u) << layers;
   }
@@ -265,10 +259,10 @@ TEST(MakePlan, EdgesFollowRegionsAndNotLayersHeadsOrTokens) {
 
 TEST(MakePlan, LayersOfAlternatingWindowsShareAnEdge) {
   CacheSchema schema;
-  schema.groups.push_back(LayerGroup{{Range(0, 1), Range(2, 3), Range(4, 5)}, std::nullopt, {component("key", 4)}});
-  schema.groups.push_back(LayerGroup{{Range(1, 2), Range(3, 4), Range(5, 6)}, 128, {component("key", 4)}});
-  const Sided source(placement_of(schema, {.tp = 2}));
-  const Sided target(placement_of(schema, {.tp = 1}));
+  schema.groups.push_back(LayerGroup{{Range(0, 1), Range(2, 3), Range(4, 5)}, std::nullopt, {rows("key", 4, 128)}});
+  schema.groups.push_back(LayerGroup{{Range(1, 2), Range(3, 4), Range(5, 6)}, 128, {rows("key", 4, 128)}});
+  const Sided source(placed_as(schema, {.tp = 2}));
+  const Sided target(placed_as(schema, {.tp = 1}));
   const auto plan = good_plan(source, target);
   EXPECT_EQ(plan->edges.size(), 4u);  // two tensors from two ranks
   EXPECT_EQ(plan->layer_sets, (std::vector<IntervalSet>{schema.groups[0].layers, schema.groups[1].layers}));
@@ -276,8 +270,8 @@ TEST(MakePlan, LayersOfAlternatingWindowsShareAnEdge) {
 
 // 128 owners of one layer each, and 128 owners of one head each.
 std::pair<Valid<PlacementManifest>, Valid<PlacementManifest>> stripes(uint64_t count) {
-  CacheSchema schema{{LayerGroup{{Range(0, count)}, std::nullopt, {component("key", count)}}}};
-  return {placement_of(schema, {.pp = count}, "rows"), placement_of(schema, {.tp = count}, "columns")};
+  CacheSchema schema{{LayerGroup{{Range(0, count)}, std::nullopt, {rows("key", count, 128)}}}};
+  return {placed_as(schema, {.pp = count}, "rows"), placed_as(schema, {.tp = count}, "columns")};
 }
 
 TEST(MakePlan, OrthogonalStripesAreOneEdgeForEachPairOrStopAtTheLimit) {
@@ -294,8 +288,8 @@ TEST(MakePlan, OrthogonalStripesAreOneEdgeForEachPairOrStopAtTheLimit) {
 }
 
 TEST(MakePlan, RefusesCyclesThatDoNotGoTogether) {
-  const Sided source(placement_of(schema_of(2, 1), {.cp = 31, .cp_block_tokens = 29}));
-  const Sided target(placement_of(schema_of(2, 1), {.cp = 37, .cp_block_tokens = 23}));
+  const Sided source(placed_as(keys_and_values(2, 1), {.cp = 31, .cp_block_tokens = 29}));
+  const Sided target(placed_as(keys_and_values(2, 1), {.cp = 37, .cp_block_tokens = 23}));
   PlanLimits limits;
   limits.token_range_count_max = 500;  // the common period has 31 * 29 * 37 * 23 tokens
   EXPECT_EQ(refusal(source, target, {}, limits),
@@ -304,8 +298,8 @@ TEST(MakePlan, RefusesCyclesThatDoNotGoTogether) {
 }
 
 TEST(MakePlan, SpreadsTargetRanksOverTheSourcesDataParallelRanks) {
-  const Sided source(placement_of(schema_of(4, 2), {.dp = 2}));
-  const Sided target(placement_of(schema_of(4, 2), {.dp = 3}));
+  const Sided source(placed_as(keys_and_values(4, 2), {.dp = 2}));
+  const Sided target(placed_as(keys_and_values(4, 2), {.dp = 3}));
   const auto plan = good_plan(source, target);
   std::map<std::string, std::set<std::string>> sources_of;
   for (const Edge& edge : plan->edges)
@@ -336,8 +330,8 @@ class Balance : public ::testing::TestWithParam<BalanceCase> {};
 
 TEST_P(Balance, ReachesTheEvenShare) {
   const BalanceCase& given = GetParam();
-  const Sided source(placement_of(schema_of(given.layers, given.heads), given.source));
-  const Sided target(placement_of(schema_of(given.layers, given.heads), given.target));
+  const Sided source(placed_as(keys_and_values(given.layers, given.heads), given.source));
+  const Sided target(placed_as(keys_and_values(given.layers, given.heads), given.target));
   PlanOptions options;
   options.selection = SourceSelection::kBalanced;
   BalanceReport report;
@@ -369,8 +363,8 @@ INSTANTIATE_TEST_SUITE_P(KnownBounds, Balance,
 
 TEST(Balance, OddLayersAreOffByOneLayerOfAHeadAtMost) {
   // 61 layers x 2 components over 4 ranks: 30.5 layers each.
-  const Sided source(placement_of(schema_of(61, 1), {.dp = 4}));
-  const Sided target(placement_of(schema_of(61, 1), {}));
+  const Sided source(placed_as(keys_and_values(61, 1), {.dp = 4}));
+  const Sided target(placed_as(keys_and_values(61, 1), {}));
   PlanOptions options;
   options.selection = SourceSelection::kBalanced;
   BalanceReport report;
@@ -382,8 +376,8 @@ TEST(Balance, OddLayersAreOffByOneLayerOfAHeadAtMost) {
 
 TEST(Balance, SharedInterfacesCarryTheirParticipantsTogether) {
   // Three of four replicas sit behind one interface: it gets half, not three quarters.
-  const Sided source(placement_of(schema_of(80, 1), {.tp = 4}));
-  const Sided target(placement_of(schema_of(80, 1), {}));
+  const Sided source(placed_as(keys_and_values(80, 1), {.tp = 4}));
+  const Sided target(placed_as(keys_and_values(80, 1), {}));
   const auto name = [&](size_t i) { return PlanEnd(std::string(source.side.owners()[i].end)); };
   PlanOptions options;
   options.selection = SourceSelection::kBalanced;
@@ -397,8 +391,8 @@ TEST(Balance, SharedInterfacesCarryTheirParticipantsTogether) {
 
 TEST(MakePlan, SameInputsGiveTheSameBytes) {
   const auto text = [] {
-    const Sided source(placement_of(schema_of(61, 8), {.dp = 2, .tp = 16}));
-    const Sided target(placement_of(schema_of(61, 8), {.pp = 3, .tp = 4}));
+    const Sided source(placed_as(keys_and_values(61, 8), {.dp = 2, .tp = 16}));
+    const Sided target(placed_as(keys_and_values(61, 8), {.pp = 3, .tp = 4}));
     PlanOptions options;
     options.selection = SourceSelection::kBalanced;
     return plan_to_json(good_plan(source, target, options));
@@ -407,7 +401,7 @@ TEST(MakePlan, SameInputsGiveTheSameBytes) {
 }
 
 TEST(MakePlan, UploadsHaveOneWriterForEachElement) {
-  const Sided source(placement_of(schema_of(4, 2), {.dp = 2, .tp = 4}));
+  const Sided source(placed_as(keys_and_values(4, 2), {.dp = 2, .tp = 4}));
   Diagnostics diagnostics("layout");
   const auto layout = layout_of(source.placement, 1, ObjectOrder::kHpld, 16, "store", diagnostics);
   ASSERT_TRUE(layout.has_value()) << diagnostic_lines(diagnostics);

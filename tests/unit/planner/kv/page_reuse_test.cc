@@ -2,16 +2,12 @@
 // schemas, layouts and stores against the definition written out.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,155 +17,12 @@
 #include "planner/kv/layout_catalog.h"
 #include "planner/kv/page_keys.h"
 #include "planner/kv/prefix_match.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
+#include "tests/support/page_store.h"
 
 namespace crossdock::testing {
 namespace {
-
-using Strings = std::vector<std::string>;
-
-Component rows(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "bfloat16", "plain", 2, head_count, head_dim, 1};
-}
-
-Component state(const char* name, uint64_t head_count, uint64_t head_dim) {
-  return Component{ComponentName(name), "float32", "plain", 4, head_count, head_dim, std::nullopt};
-}
-
-LayerGroup group(Range layers, std::optional<uint64_t> window_tokens, std::vector<Component> components) {
-  return LayerGroup{IntervalSet{layers}, window_tokens, std::move(components)};
-}
-
-Valid<CacheSchema> schema_of(std::vector<LayerGroup> groups) { return valid_or_die(CacheSchema{std::move(groups)}); }
-
-StorePart part(const char* key, IntervalSet layers, const std::vector<const char*>& components, IntervalSet heads) {
-  StorePart part{ObjectKey(key), std::move(layers), {}, std::move(heads)};
-  for (const char* name : components) part.components.push_back(ComponentName(name));
-  return part;
-}
-
-Valid<StoreLayout> layout_of(const char* name, const Valid<CacheSchema>& schema, uint64_t page_tokens,
-                             std::vector<StorePart> parts, ObjectOrder order = ObjectOrder::kPlhd) {
-  return valid_or_die(StoreLayout{name, *schema, order, page_tokens, std::move(parts)});
-}
-
-Valid<SnapshotDescriptor> snapshot_of(const Valid<CacheSchema>& schema, const char* tenant = "team-a",
-                                      std::optional<Adapter> adapter = std::nullopt, const char* resource = "kv:1") {
-  SnapshotDescriptor snapshot = *example_snapshot();
-  snapshot.tenant = tenant;
-  snapshot.resource = ResourceId(resource);
-  snapshot.adapter = std::move(adapter);
-  snapshot.cache_schema_digest = digest(schema);
-  return valid_or_die(snapshot);
-}
-
-PageDomain domain_of(const Valid<SnapshotDescriptor>& snapshot, uint64_t page_tokens) {
-  return make_page_domain(snapshot, page_tokens).value();
-}
-
-LayoutCatalog catalog_of(PageDomain domain, const std::vector<Valid<StoreLayout>>& layouts) {
-  LayoutCatalog catalog(std::move(domain));
-  for (const Valid<StoreLayout>& layout : layouts) catalog = catalog.with_layout(layout, catalog.revision()).value();
-  return catalog;
-}
-
-std::vector<uint32_t> tokens_of(uint64_t count, uint32_t first = 1000) {
-  std::vector<uint32_t> tokens(count);
-  std::iota(tokens.begin(), tokens.end(), first);
-  return tokens;
-}
-
-// Whether the part has rows (or states) of the group, by looking at each of its layers and components.
-bool holds(const StorePart& part, const LayerGroup& group, PageObject object) {
-  for (uint64_t layer = 0; layer < 64; ++layer)
-    for (const ComponentName& name : part.components)
-      for (const Component& component : group.components)
-        if (part.layers.contains(layer) && group.layers.contains(layer) && component.name == name &&
-            component.tokens_per_row.has_value() == (object == PageObject::kRows))
-          return true;
-  return false;
-}
-
-bool has_object(const StoreLayout& layout, const StorePart& part, PageObject object) {
-  return std::any_of(layout.cache_schema.groups.begin(), layout.cache_schema.groups.end(),
-                     [&](const LayerGroup& group) { return holds(part, group, object); });
-}
-
-// Objects as a store would list them. Counts the look-ups and fails a test that makes one of them twice.
-class MemoryInventory : public PageInventory {
- public:
-  using Object = std::tuple<PageKey, Sha256Digest, ObjectKey, PageObject>;
-
-  bool has(const PageKey& page, const Sha256Digest& layout, const ObjectKey& part, PageObject object) const override {
-    const Object key(page, layout, part, object);
-    is_asked_twice_ = !asked_.insert(key).second || is_asked_twice_;
-    return stored_.contains(key);
-  }
-
-  // What a writer with this layout leaves: the rows of pages, and the states after some of them.
-  void write(const Valid<StoreLayout>& layout, const std::vector<PageKey>& keys, const std::vector<size_t>& row_pages,
-             const std::vector<size_t>& state_pages = {}) {
-    for (const StorePart& part : layout->parts) {
-      if (has_object(*layout, part, PageObject::kRows))
-        for (const size_t page : row_pages) put(keys[page], digest(layout), part.key, PageObject::kRows);
-      if (has_object(*layout, part, PageObject::kState))
-        for (const size_t page : state_pages) put(keys[page], digest(layout), part.key, PageObject::kState);
-    }
-  }
-  void put(const PageKey& page, const Sha256Digest& layout, const ObjectKey& part, PageObject object) {
-    stored_.emplace(page, layout, part, object);
-  }
-  // False when there is no such object.
-  bool lose(const PageKey& page, const Valid<StoreLayout>& layout, const char* part,
-            PageObject object = PageObject::kRows) {
-    return stored_.erase(Object(page, digest(layout), ObjectKey(part), object)) == 1;
-  }
-
-  const std::set<Object>& stored() const { return stored_; }
-  uint64_t asked_count() const { return asked_.size(); }
-  const std::set<Object>& asked() const { return asked_; }
-  bool is_asked_twice() const { return is_asked_twice_; }
-  void forget_questions() const {
-    asked_.clear();
-    is_asked_twice_ = false;
-  }
-
- private:
-  std::set<Object> stored_;
-  mutable std::set<Object> asked_;
-  mutable bool is_asked_twice_ = false;
-};
-
-std::vector<size_t> pages(size_t begin, size_t end) {
-  std::vector<size_t> list(end - begin);
-  std::iota(list.begin(), list.end(), begin);
-  return list;
-}
-
-PrefixMatch match(const LayoutCatalog& catalog, const std::vector<PageKey>& keys, const MemoryInventory& inventory) {
-  inventory.forget_questions();
-  PrefixMatch found = match_prefix(catalog, keys, inventory).value();
-  EXPECT_FALSE(inventory.is_asked_twice());
-  EXPECT_EQ(inventory.asked_count(), found.lookup_count);
-  EXPECT_EQ(found.token_count, found.page_count * catalog.domain().page_tokens);
-  EXPECT_EQ(found.stop.has_value(), found.page_count < keys.size());
-  return found;
-}
-
-// "0-3 by-head: a b": where rows come from, a line for each source.
-Strings sources(const LayoutCatalog& catalog, const PrefixMatch& match) {
-  Strings lines;
-  const auto add = [&](const std::string& pages, const Sha256Digest& layout, const std::vector<ObjectKey>& parts) {
-    const CatalogedLayout* cataloged = catalog.find(layout);
-    std::string line = pages + " " + (cataloged ? cataloged->layout->name : "?") + ":";
-    for (const ObjectKey& key : parts) line += " " + key.text();
-    lines.push_back(line);
-  };
-  for (const RowSource& source : match.rows)
-    add(fmt::format("{}-{}", source.pages.begin(), source.pages.end() - 1), source.layout, source.parts);
-  if (match.state) add(fmt::format("state {}", match.state->page), match.state->layout, match.state->parts);
-  return lines;
-}
 
 // Page keys.
 
@@ -294,18 +147,18 @@ TEST(PageDomain, PagesOfNoTokensAreRefused) {
   EXPECT_EQ(status.message(), "page domain: page_tokens 0 is below 1");
 }
 
-// U62: a LoRA belongs to the key, by id and revision.
+// Case U62: the adapter (LoRA) was not part of a page's key, or only its name was; it is, by id and revision.
 TEST(PageDomain, BaseModelAndTwoRevisionsOfAnAdapterShareNoPage) {
-  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8)})});
+  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 2, 8)})});
   const Valid<StoreLayout> layout =
-      layout_of("whole", schema, 16, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})});
+      layout_with("whole", schema, 16, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})});
   const std::vector<std::optional<Adapter>> adapters = {std::nullopt, Adapter{"a", "v1"}, Adapter{"a", "v2"}};
   for (size_t writer = 0; writer < adapters.size(); ++writer) {
-    const PageDomain written = domain_of(snapshot_of(schema, "team-a", adapters[writer]), 16);
+    const PageDomain written = domain_of(tenant_snapshot(schema, "team-a", adapters[writer]), 16);
     MemoryInventory inventory;
     inventory.write(layout, page_keys(written, tokens_of(64)), pages(0, 4));
     for (size_t reader = 0; reader < adapters.size(); ++reader) {
-      const PageDomain domain = domain_of(snapshot_of(schema, "team-a", adapters[reader]), 16);
+      const PageDomain domain = domain_of(tenant_snapshot(schema, "team-a", adapters[reader]), 16);
       const LayoutCatalog catalog = catalog_of(domain, {layout});
       EXPECT_EQ(match(catalog, page_keys(domain, tokens_of(64)), inventory).page_count, reader == writer ? 4u : 0u)
           << "written by " << writer << ", read by " << reader;
@@ -313,17 +166,18 @@ TEST(PageDomain, BaseModelAndTwoRevisionsOfAnAdapterShareNoPage) {
   }
 }
 
-// U64: tenants and dtypes belong to the key.
+// Case U64: tenants shared keys, and so did caches of different dtypes.
 TEST(PageDomain, TenantsAndDtypesShareNoPageOfTheSameTokens) {
   Component fp8 = rows("key", 2, 8);
   fp8.dtype = "float8_e4m3fn";
   fp8.item_bytes = 1;
-  const Valid<CacheSchema> wide = schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8)})});
-  const Valid<CacheSchema> narrow = schema_of({group(Range(0, 2), std::nullopt, {fp8})});
+  const Valid<CacheSchema> wide = schema_of({group(Range(0, 2), {rows("key", 2, 8)})});
+  const Valid<CacheSchema> narrow = schema_of({group(Range(0, 2), {fp8})});
   std::set<PageKey> keys;
   for (const Valid<CacheSchema>& schema : {wide, narrow})
     for (const char* tenant : {"team-a", "team-b"})
-      for (const PageKey& key : page_keys(domain_of(snapshot_of(schema, tenant), 16), tokens_of(32))) keys.insert(key);
+      for (const PageKey& key : page_keys(domain_of(tenant_snapshot(schema, tenant), 16), tokens_of(32)))
+        keys.insert(key);
   EXPECT_EQ(keys.size(), 2u * 2u * 2u);
 }
 
@@ -333,21 +187,21 @@ TEST(PageDomain, TenantsAndDtypesShareNoPageOfTheSameTokens) {
 class TwoLayers : public ::testing::Test {
  protected:
   Valid<StoreLayout> whole(const char* name, ObjectOrder order = ObjectOrder::kPlhd, uint64_t page_tokens = 64) const {
-    return layout_of(name, schema, page_tokens, {part("all", {Range(0, 2)}, {"key", "value"}, {Range(0, 2)})}, order);
+    return layout_with(name, schema, page_tokens, {part("all", {Range(0, 2)}, {"key", "value"}, {Range(0, 2)})}, order);
   }
   Valid<StoreLayout> by_head(const char* name) const {
-    return layout_of(name, schema, 64,
-                     {part("h0", {Range(0, 2)}, {"key", "value"}, {Range(0, 1)}),
-                      part("h1", {Range(0, 2)}, {"key", "value"}, {Range(1, 2)})});
+    return layout_with(name, schema, 64,
+                       {part("h0", {Range(0, 2)}, {"key", "value"}, {Range(0, 1)}),
+                        part("h1", {Range(0, 2)}, {"key", "value"}, {Range(1, 2)})});
   }
 
-  const Valid<CacheSchema> schema =
-      schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8), rows("value", 2, 8)})});
-  const PageDomain domain = domain_of(snapshot_of(schema), 64);
+  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 2, 8), rows("value", 2, 8)})});
+  const PageDomain domain = domain_of(tenant_snapshot(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{8} * 64 + 10));
 };
 
 class LayoutCatalogTest : public TwoLayers {};
+
 class PrefixMatchTest : public TwoLayers {};
 
 TEST_F(LayoutCatalogTest, KeepsLayoutsByDigestInWhateverOrderTheyCame) {
@@ -386,9 +240,9 @@ TEST_F(LayoutCatalogTest, ALayoutWithOtherPagesOrAnotherSchemaIsRefused) {
   EXPECT_EQ(pages.code(), Code::kInvalidArgument);
   EXPECT_EQ(pages.message(),
             "layout catalog: store layout 'short': pages of 32 tokens, but those of the domain have 64");
-  const Valid<CacheSchema> other = schema_of({group(Range(0, 2), std::nullopt, {rows("key", 2, 8)})});
+  const Valid<CacheSchema> other = schema_of({group(Range(0, 2), {rows("key", 2, 8)})});
   const Status refused =
-      empty.with_layout(layout_of("l", other, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})}), 0).status();
+      empty.with_layout(layout_with("l", other, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 2)})}), 0).status();
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
   EXPECT_EQ(refused.message(), "layout catalog: store layout 'l': its cache schema is " + digest(other).hex() +
                                    ", but that of the domain is " + digest(schema).hex());
@@ -404,7 +258,7 @@ TEST_F(LayoutCatalogTest, HoldsSixteenLayouts) {
   EXPECT_EQ(catalog.with_layout(whole("layout-3"), 16).value(), catalog) << "a full catalog still knows its own";
 }
 
-// U18: objects of one order must not be read in another.
+// Case U18: a persistent cache was written head-major and read token-major, since its name did not tell the order.
 TEST_F(LayoutCatalogTest, PagesWrittenHeadFirstAreAMissForAReaderThatKnowsTokenFirstOnly) {
   const Valid<StoreLayout> head_first = whole("pages", ObjectOrder::kHpld);
   const Valid<StoreLayout> token_first = whole("pages", ObjectOrder::kPlhd);
@@ -453,10 +307,10 @@ TEST_F(PrefixMatchTest, OneLostPartOfAPageEndsTheHitThereAndTheLookUpsToo) {
 
 TEST_F(PrefixMatchTest, TheReasonNamesTheLayoutThatLacksLeast) {
   const Valid<StoreLayout> heads = by_head("by-head");
-  const Valid<StoreLayout> layers = layout_of("by-layer", schema, 64,
-                                              {part("l0-h0", {Range(0, 1)}, {"key", "value"}, {Range(0, 1)}),
-                                               part("l0-h1", {Range(0, 1)}, {"key", "value"}, {Range(1, 2)}),
-                                               part("l1", {Range(1, 2)}, {"key", "value"}, {Range(0, 2)})});
+  const Valid<StoreLayout> layers = layout_with("by-layer", schema, 64,
+                                                {part("l0-h0", {Range(0, 1)}, {"key", "value"}, {Range(0, 1)}),
+                                                 part("l0-h1", {Range(0, 1)}, {"key", "value"}, {Range(1, 2)}),
+                                                 part("l1", {Range(1, 2)}, {"key", "value"}, {Range(0, 2)})});
   const LayoutCatalog catalog = catalog_of(domain, {heads, layers});
   MemoryInventory inventory;
   EXPECT_EQ(match(catalog, keys, inventory).stop->to_text(),
@@ -524,7 +378,7 @@ TEST_F(PrefixMatchTest, MoreTokensThanNumbersAreRefused) {
   EXPECT_EQ(status.message(), "prefix match: 8 pages of 4611686018427387904 tokens pass 2^64 - 1 tokens");
 }
 
-// U13: what one context-parallel rank did not write is missing, whoever looks.
+// Case U13: a look-up ignored context-parallel ranks; what one of them did not write is missing for every reader.
 TEST_F(PrefixMatchTest, PagesOrPartsOfAnAbsentContextParallelRankAreAMiss) {
   const LayoutCatalog catalog = catalog_of(domain, {by_head("by-head")});
   // Two ranks own every other page.
@@ -547,14 +401,14 @@ Valid<CacheSchema> latent_with_indexer() {
   Component indexer = rows("indexer", 1, 132);
   indexer.dtype = "uint8";
   indexer.item_bytes = 1;
-  return schema_of({group(Range(0, 3), std::nullopt, {rows("latent", 1, 576), indexer})});
+  return schema_of({group(Range(0, 3), {rows("latent", 1, 576), indexer})});
 }
 
-// U17: neither keys nor the hit depend on the tensor-parallel size of the writer or the reader.
+// Case U17: a cache saved by one tensor-parallel rank was never found by two; neither keys nor the hit depend on that.
 TEST(PrefixMatchOfLatents, PagesOfATensorParallelSizeOfOneAreAFullHitForTwoAndFour) {
   const Valid<CacheSchema> schema = latent_with_indexer();
   const Valid<StoreLayout> layout =
-      layout_of("tp1", schema, 64, {part("all", {Range(0, 3)}, {"indexer", "latent"}, {Range(0, 1)})});
+      layout_with("tp1", schema, 64, {part("all", {Range(0, 3)}, {"indexer", "latent"}, {Range(0, 1)})});
   const auto schema_at = [&](uint64_t tp) {
     PartitionRequest request;
     request.name = "runtime";
@@ -566,7 +420,7 @@ TEST(PrefixMatchOfLatents, PagesOfATensorParallelSizeOfOneAreAFullHitForTwoAndFo
     return valid_or_die((*partition(schema, request, diagnostics))->cache_schema);
   };
   const auto domain_at = [&](uint64_t tp) {
-    return domain_of(snapshot_of(schema_at(tp), "team-a", std::nullopt, fmt::format("kv:tp{}", tp).c_str()), 64);
+    return domain_of(tenant_snapshot(schema_at(tp), "team-a", std::nullopt, fmt::format("kv:tp{}", tp).c_str()), 64);
   };
   const std::vector<uint32_t> tokens = tokens_of(uint64_t{5} * 64 + 1);
   MemoryInventory inventory;
@@ -580,13 +434,13 @@ TEST(PrefixMatchOfLatents, PagesOfATensorParallelSizeOfOneAreAFullHitForTwoAndFo
   }
 }
 
-// U21: a page without its indexer keys is no hit.
+// Case U21: the keys of a sparse-attention indexer were not saved; a page without them is no hit.
 TEST(PrefixMatchOfLatents, APageThatLostItsIndexerEndsTheHit) {
   const Valid<CacheSchema> schema = latent_with_indexer();
-  const Valid<StoreLayout> layout = layout_of("by-component", schema, 64,
-                                              {part("indexer", {Range(0, 3)}, {"indexer"}, {Range(0, 1)}),
-                                               part("latent", {Range(0, 3)}, {"latent"}, {Range(0, 1)})});
-  const PageDomain domain = domain_of(snapshot_of(schema), 64);
+  const Valid<StoreLayout> layout = layout_with("by-component", schema, 64,
+                                                {part("indexer", {Range(0, 3)}, {"indexer"}, {Range(0, 1)}),
+                                                 part("latent", {Range(0, 3)}, {"latent"}, {Range(0, 1)})});
+  const PageDomain domain = domain_of(tenant_snapshot(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{6} * 64));
   const LayoutCatalog catalog = catalog_of(domain, {layout});
   MemoryInventory inventory;
@@ -599,10 +453,10 @@ TEST(PrefixMatchOfLatents, APageThatLostItsIndexerEndsTheHit) {
 }
 
 TEST(PrefixMatchOfWindows, OnlyTheLastPagesOfAWindowAreNeeded) {
-  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), 128, {rows("key", 1, 8)})});
+  const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 1, 8)}, 128)});
   const Valid<StoreLayout> layout =
-      layout_of("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
-  const PageDomain domain = domain_of(snapshot_of(schema), 64);
+      layout_with("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
+  const PageDomain domain = domain_of(tenant_snapshot(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{8} * 64));
   const LayoutCatalog catalog = catalog_of(domain, {layout});
   MemoryInventory inventory;
@@ -625,10 +479,10 @@ TEST(PrefixMatchOfWindows, OnlyTheLastPagesOfAWindowAreNeeded) {
 TEST(PrefixMatchOfWindows, AWindowThatEndsWithinAPageNeedsAllOfThatPage) {
   for (const auto& [window, first] : std::map<uint64_t, uint64_t>{
            {1, 3}, {64, 3}, {65, 2}, {128, 2}, {129, 1}, {192, 1}, {193, 0}, {1000, 0}, {Range::kUnbounded, 0}}) {
-    const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), window, {rows("key", 1, 8)})});
+    const Valid<CacheSchema> schema = schema_of({group(Range(0, 2), {rows("key", 1, 8)}, window)});
     const Valid<StoreLayout> layout =
-        layout_of("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
-    const PageDomain domain = domain_of(snapshot_of(schema), 64);
+        layout_with("whole", schema, 64, {part("all", {Range(0, 2)}, {"key"}, {Range(0, 1)})});
+    const PageDomain domain = domain_of(tenant_snapshot(schema), 64);
     const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{4} * 64));
     MemoryInventory inventory;
     inventory.write(layout, keys, pages(0, 4));
@@ -642,14 +496,14 @@ TEST(PrefixMatchOfWindows, AWindowThatEndsWithinAPageNeedsAllOfThatPage) {
 // Layers 0-1 keep all tokens, layers 2-3 the last 128; two layouts differ in what they put together.
 TEST(PrefixMatchOfWindows, PartsOfWindowsAreNotNeededFarBackAndSharedPartsAre) {
   const Valid<CacheSchema> schema =
-      schema_of({group(Range(0, 2), std::nullopt, {rows("key", 1, 8)}), group(Range(2, 4), 128, {rows("key", 1, 8)})});
-  const Valid<StoreLayout> apart = layout_of(
+      schema_of({group(Range(0, 2), {rows("key", 1, 8)}), group(Range(2, 4), {rows("key", 1, 8)}, 128)});
+  const Valid<StoreLayout> apart = layout_with(
       "apart", schema, 64,
       {part("full", {Range(0, 2)}, {"key"}, {Range(0, 1)}), part("window", {Range(2, 4)}, {"key"}, {Range(0, 1)})});
-  const Valid<StoreLayout> mixed = layout_of("mixed", schema, 64,
-                                             {part("even", {Range(0, 1), Range(2, 3)}, {"key"}, {Range(0, 1)}),
-                                              part("odd", {Range(1, 2), Range(3, 4)}, {"key"}, {Range(0, 1)})});
-  const PageDomain domain = domain_of(snapshot_of(schema), 64);
+  const Valid<StoreLayout> mixed = layout_with("mixed", schema, 64,
+                                               {part("even", {Range(0, 1), Range(2, 3)}, {"key"}, {Range(0, 1)}),
+                                                part("odd", {Range(1, 2), Range(3, 4)}, {"key"}, {Range(0, 1)})});
+  const PageDomain domain = domain_of(tenant_snapshot(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{8} * 64));
 
   MemoryInventory inventory;
@@ -675,13 +529,13 @@ TEST(PrefixMatchOfWindows, PartsOfWindowsAreNotNeededFarBackAndSharedPartsAre) {
 // Layer 0 keeps rows, layer 1 a state.
 class PrefixMatchOfStates : public ::testing::Test {
  protected:
-  const Valid<CacheSchema> schema = schema_of({group(Range(0, 1), std::nullopt, {rows("key", 1, 8)}),
-                                               group(Range(1, 2), std::nullopt, {state("state", 2, 16)})});
-  const Valid<StoreLayout> layout = layout_of(
+  const Valid<CacheSchema> schema =
+      schema_of({group(Range(0, 1), {rows("key", 1, 8)}), group(Range(1, 2), {state("state", 2, 16)})});
+  const Valid<StoreLayout> layout = layout_with(
       "hybrid", schema, 64,
       {part("rows", {Range(0, 1)}, {"key"}, {Range(0, 1)}), part("state-h0", {Range(1, 2)}, {"state"}, {Range(0, 1)}),
        part("state-h1", {Range(1, 2)}, {"state"}, {Range(1, 2)})});
-  const PageDomain domain = domain_of(snapshot_of(schema), 64);
+  const PageDomain domain = domain_of(tenant_snapshot(schema), 64);
   const std::vector<PageKey> keys = page_keys(domain, tokens_of(uint64_t{8} * 64));
   const LayoutCatalog catalog = catalog_of(domain, {layout});
   MemoryInventory inventory;
@@ -712,7 +566,7 @@ TEST_F(PrefixMatchOfStates, AStateBeyondTheRowsIsOfNoUse) {
 }
 
 TEST_F(PrefixMatchOfStates, RowsAndStateMayComeFromDifferentLayouts) {
-  const Valid<StoreLayout> other = layout_of(
+  const Valid<StoreLayout> other = layout_with(
       "other", schema, 64,
       {part("rows", {Range(0, 1)}, {"key"}, {Range(0, 1)}), part("state", {Range(1, 2)}, {"state"}, {Range(0, 2)})});
   const LayoutCatalog both = catalog_of(domain, {layout, other});
@@ -722,255 +576,16 @@ TEST_F(PrefixMatchOfStates, RowsAndStateMayComeFromDifferentLayouts) {
 }
 
 TEST_F(PrefixMatchOfStates, AModelThatKeepsNothingButStatesNeedsTheLastOneOnly) {
-  const Valid<CacheSchema> states = schema_of({group(Range(0, 2), std::nullopt, {state("state", 1, 16)})});
+  const Valid<CacheSchema> states = schema_of({group(Range(0, 2), {state("state", 1, 16)})});
   const Valid<StoreLayout> whole =
-      layout_of("whole", states, 64, {part("all", {Range(0, 2)}, {"state"}, {Range(0, 1)})});
-  const PageDomain of_states = domain_of(snapshot_of(states), 64);
+      layout_with("whole", states, 64, {part("all", {Range(0, 2)}, {"state"}, {Range(0, 1)})});
+  const PageDomain of_states = domain_of(tenant_snapshot(states), 64);
   const std::vector<PageKey> own_keys = page_keys(of_states, tokens_of(uint64_t{8} * 64));
   inventory.write(whole, own_keys, {}, {2, 5});
   const LayoutCatalog own = catalog_of(of_states, {whole});
   const PrefixMatch found = match(own, own_keys, inventory);
   EXPECT_EQ(found.page_count, 6u);
   EXPECT_EQ(sources(own, found), Strings({"state 5 whole: all"}));
-}
-
-// Random schemas, layouts and stores.
-
-constexpr uint64_t kPageTokens = 4;
-
-Valid<CacheSchema> draw_schema(Rng& rng) {
-  const uint64_t group_count = 1 + rng.below(3);
-  const uint64_t layer_count = group_count + rng.below(3);
-  std::vector<std::vector<Range>> layers(group_count);
-  for (uint64_t layer = 0; layer < layer_count; ++layer)
-    layers[layer < group_count ? layer : rng.below(group_count)].push_back(Range(layer, layer + 1));
-  const uint64_t head_count = 1 + rng.below(2);
-  std::vector<LayerGroup> groups;
-  for (const std::vector<Range>& of_group : layers) {
-    LayerGroup drawn{IntervalSet::from_ranges(of_group), std::nullopt, {}};
-    if (rng.chance(1, 2)) drawn.window_tokens = 1 + rng.below(5 * kPageTokens);
-    for (const char* name : {"a", "b", "c"}) {
-      if (rng.chance(1, 2) && !(drawn.components.empty() && *name == 'c')) continue;
-      // A name may be rows in one group and a state in another.
-      drawn.components.push_back(rng.chance(1, 4) ? state(name, head_count, 2) : rows(name, head_count, 2));
-      if (!drawn.components.back().is_state()) drawn.components.back().tokens_per_row = uint64_t{1} << rng.below(3);
-    }
-    groups.push_back(drawn);
-  }
-  return schema_of(std::move(groups));
-}
-
-// Layers in buckets across the groups; in a bucket, the components that all its layers have together or one by one, the
-// others where they are; heads together or one by one.
-Valid<StoreLayout> draw_layout(Rng& rng, const Valid<CacheSchema>& schema, uint64_t number) {
-  const uint64_t bucket_count = 1 + rng.below(3);
-  std::map<uint64_t, std::vector<uint64_t>> buckets;
-  const uint64_t layer_count = schema->layers().hull().end();
-  for (uint64_t layer = 0; layer < layer_count; ++layer) buckets[rng.below(bucket_count)].push_back(layer);
-  const uint64_t head_count = schema->groups[0].components[0].head_count;
-  std::vector<StorePart> parts;
-  const auto add = [&](const IntervalSet& layers, const std::vector<ComponentName>& components) {
-    const bool by_head = rng.chance(1, 3);
-    for (uint64_t head = 0; head < (by_head ? head_count : 1); ++head)
-      parts.push_back(StorePart{ObjectKey(), layers, components,
-                                IntervalSet{by_head ? Range(head, head + 1) : Range(0, head_count)}});
-  };
-  for (const auto& [bucket, layers] : buckets) {
-    std::map<ComponentName, std::vector<Range>> layers_of;
-    for (const uint64_t layer : layers)
-      for (const Component& component : schema->find_group(layer)->components)
-        layers_of[component.name].push_back(Range(layer, layer + 1));
-    const bool together = rng.chance(2, 3);
-    std::vector<ComponentName> in_all;
-    for (const auto& [name, own] : layers_of) {
-      if (together && own.size() == layers.size())
-        in_all.push_back(name);
-      else
-        add(IntervalSet::from_ranges(own), {name});
-    }
-    std::vector<Range> all;
-    for (const uint64_t layer : layers) all.push_back(Range(layer, layer + 1));
-    if (!in_all.empty()) add(IntervalSet::from_ranges(all), in_all);
-  }
-  std::vector<size_t> keys(parts.size());
-  std::iota(keys.begin(), keys.end(), size_t{0});
-  rng.shuffle(keys);
-  for (size_t i = 0; i < parts.size(); ++i) parts[i].key = ObjectKey(fmt::format("p{:02}", keys[i]));
-  return layout_of(fmt::format("layout-{}", number).c_str(), schema, kPageTokens, std::move(parts));
-}
-
-struct DrawnStore {
-  LayoutCatalog catalog;
-  std::vector<PageKey> keys;
-  MemoryInventory inventory;
-};
-
-DrawnStore draw_store(Rng& rng) {
-  const Valid<CacheSchema> schema = draw_schema(rng);
-  const PageDomain domain = domain_of(snapshot_of(schema), kPageTokens);
-  std::vector<Valid<StoreLayout>> layouts;
-  const uint64_t layout_count = 1 + rng.below(3);
-  for (uint64_t i = 0; i < layout_count; ++i) layouts.push_back(draw_layout(rng, schema, i));
-  DrawnStore store{catalog_of(domain, layouts), page_keys(domain, tokens_of(kPageTokens * rng.below(13))), {}};
-  const uint64_t loss = std::array<uint64_t, 4>{1, 3, 8, 20}[rng.below(4)];  // of 100 objects
-  const bool sparse_states = rng.chance(1, 2);
-  const uint64_t written_count = rng.chance(1, 2) ? store.keys.size() : rng.below(store.keys.size() + 1);
-  for (uint64_t page = 0; page < written_count; ++page) {
-    const PageKey& key = store.keys[page];
-    const bool saves_state = !sparse_states || rng.chance(1, 3);
-    for (const Valid<StoreLayout>& layout : layouts)
-      for (const StorePart& part : layout->parts)
-        for (const PageObject object : {PageObject::kRows, PageObject::kState})
-          if (has_object(*layout, part, object) && (object == PageObject::kRows || saves_state) &&
-              !rng.chance(loss, 100))
-            store.inventory.put(key, digest(layout), part.key, object);
-  }
-  return store;
-}
-
-// The definition, written out token by token.
-class NaiveMatch {
- public:
-  struct Source {
-    Sha256Digest layout;
-    std::vector<ObjectKey> parts;
-    friend bool operator==(const Source&, const Source&) = default;
-  };
-
-  explicit NaiveMatch(const DrawnStore& store) : store_(store) {}
-
-  std::vector<ObjectKey> needed(const StoreLayout& layout, uint64_t prefix, uint64_t page, PageObject object) const {
-    std::set<ObjectKey> keys;
-    for (const StorePart& part : layout.parts)
-      for (const LayerGroup& group : layout.cache_schema.groups)
-        if (holds(part, group, object) &&
-            (object == PageObject::kState ? page + 1 == prefix : is_live(group, prefix, page)))
-          keys.insert(part.key);
-    return {keys.begin(), keys.end()};
-  }
-
-  std::vector<ObjectKey> missing(const CatalogedLayout& layout, uint64_t prefix, uint64_t page,
-                                 PageObject object) const {
-    std::vector<ObjectKey> keys;
-    for (const ObjectKey& key : needed(*layout.layout, prefix, page, object))
-      if (!store_.inventory.stored().contains({store_.keys[page], layout.digest, key, object})) keys.push_back(key);
-    return keys;
-  }
-
-  bool is_served(uint64_t prefix, uint64_t page, PageObject object) const {
-    for (const CatalogedLayout& layout : store_.catalog.layouts())
-      if (missing(layout, prefix, page, object).empty()) return true;
-    return false;
-  }
-
-  bool is_restorable(uint64_t prefix) const {
-    for (uint64_t page = 0; page < prefix; ++page)
-      for (const PageObject object : {PageObject::kRows, PageObject::kState})
-        if (!is_served(prefix, page, object)) return false;
-    return true;
-  }
-
-  uint64_t longest() const {
-    for (uint64_t prefix = store_.keys.size();; --prefix)
-      if (is_restorable(prefix)) return prefix;
-  }
-
-  // By sorting all complete layouts; empty when nothing is needed.
-  std::optional<Source> source(uint64_t prefix, uint64_t page, PageObject object,
-                               const std::optional<Source>& before) const {
-    std::vector<std::tuple<size_t, bool, Sha256Digest>> candidates;
-    std::map<Sha256Digest, std::vector<ObjectKey>> parts;
-    for (const CatalogedLayout& layout : store_.catalog.layouts()) {
-      parts[layout.digest] = needed(*layout.layout, prefix, page, object);
-      if (parts[layout.digest].empty()) return std::nullopt;
-      if (missing(layout, prefix, page, object).empty())
-        candidates.emplace_back(parts[layout.digest].size(), !(before && before->layout == layout.digest),
-                                layout.digest);
-    }
-    const Sha256Digest& chosen = std::get<2>(*std::min_element(candidates.begin(), candidates.end()));
-    return Source{chosen, parts[chosen]};
-  }
-
-  PrefixStop stop(uint64_t page) const {
-    const PageObject object = is_served(page + 1, page, PageObject::kRows) ? PageObject::kState : PageObject::kRows;
-    std::vector<std::tuple<size_t, size_t, Sha256Digest>> candidates;
-    for (const CatalogedLayout& layout : store_.catalog.layouts())
-      candidates.emplace_back(missing(layout, page + 1, page, object).size(),
-                              needed(*layout.layout, page + 1, page, object).size(), layout.digest);
-    const CatalogedLayout& best =
-        *store_.catalog.find(std::get<2>(*std::min_element(candidates.begin(), candidates.end())));
-    return PrefixStop{page, object, best.digest, best.layout->name, missing(best, page + 1, page, object)};
-  }
-
- private:
-  static bool is_live(const LayerGroup& group, uint64_t prefix, uint64_t page) {
-    for (uint64_t token = page * kPageTokens; token < (page + 1) * kPageTokens; ++token)
-      if (!group.window_tokens || token + *group.window_tokens >= prefix * kPageTokens) return true;
-    return false;
-  }
-
-  const DrawnStore& store_;
-};
-
-RC_GTEST_PROP(PrefixMatch, IsWhatTheDefinitionSays, (uint64_t seed)) {
-  Rng rng(seed);
-  const DrawnStore store = draw_store(rng);
-  const NaiveMatch naive(store);
-  const PrefixMatch found = match_prefix(store.catalog, store.keys, store.inventory).value();
-  const uint64_t count = naive.longest();
-  RC_CLASSIFY(count > 0 && count < store.keys.size(), "a part of the pages");
-  RC_CLASSIFY(found.rows.size() > 1, "several sources");
-  RC_CLASSIFY(found.stop && found.stop->object == PageObject::kState, "stopped by a state");
-  RC_ASSERT(found.page_count == count);
-  RC_ASSERT(found.token_count == count * kPageTokens);
-
-  // Sources, page by page.
-  std::map<uint64_t, NaiveMatch::Source> sources;
-  for (const RowSource& source : found.rows)
-    for (uint64_t page = source.pages.begin(); page < source.pages.end(); ++page)
-      RC_ASSERT(sources.emplace(page, NaiveMatch::Source{source.layout, source.parts}).second);
-  for (size_t i = 1; i < found.rows.size(); ++i) {
-    RC_ASSERT(found.rows[i].pages.begin() == found.rows[i - 1].pages.end());
-    RC_ASSERT(found.rows[i].layout != found.rows[i - 1].layout || found.rows[i].parts != found.rows[i - 1].parts);
-  }
-  std::optional<NaiveMatch::Source> before;
-  for (uint64_t page = 0; page < count; ++page) {
-    const std::optional<NaiveMatch::Source> expected = naive.source(count, page, PageObject::kRows, before);
-    RC_ASSERT(sources.contains(page) == expected.has_value());
-    if (expected) RC_ASSERT(sources.at(page) == *expected);
-    before = expected;
-  }
-  const std::optional<NaiveMatch::Source> state =
-      count == 0 ? std::nullopt : naive.source(count, count - 1, PageObject::kState, before);
-  RC_ASSERT(found.state.has_value() == state.has_value());
-  if (state) RC_ASSERT(*found.state == (StateSource{count - 1, state->layout, state->parts}));
-
-  RC_ASSERT(found.stop.has_value() == (count < store.keys.size()));
-  if (found.stop) RC_ASSERT(*found.stop == naive.stop(count));
-
-  // Each object is looked up once at most, and only objects that a writer would write.
-  RC_ASSERT(!store.inventory.is_asked_twice());
-  RC_ASSERT(found.lookup_count == store.inventory.asked_count());
-  for (const auto& [key, layout, part_key, object] : store.inventory.asked()) {
-    const CatalogedLayout* cataloged = store.catalog.find(layout);
-    RC_ASSERT(cataloged != nullptr);
-    const std::vector<StorePart>& parts = cataloged->layout->parts;
-    const ObjectKey& wanted = part_key;
-    const auto part = std::find_if(parts.begin(), parts.end(), [&](const StorePart& p) { return p.key == wanted; });
-    RC_ASSERT(part != parts.end());
-    RC_ASSERT(has_object(*cataloged->layout, *part, object));
-  }
-}
-
-RC_GTEST_PROP(PrefixMatch, MoreObjectsNeverMakeItShorter, (uint64_t seed)) {
-  Rng rng(seed);
-  DrawnStore store = draw_store(rng);
-  const uint64_t before = match_prefix(store.catalog, store.keys, store.inventory).value().page_count;
-  const CatalogedLayout& layout = store.catalog.layouts()[rng.below(store.catalog.layouts().size())];
-  for (const PageKey& key : store.keys)
-    for (const StorePart& part : layout.layout->parts)
-      if (rng.chance(1, 2)) store.inventory.put(key, layout.digest, part.key, PageObject::kRows);
-  RC_ASSERT(match_prefix(store.catalog, store.keys, store.inventory).value().page_count >= before);
 }
 
 }  // namespace

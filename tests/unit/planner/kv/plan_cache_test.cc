@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/kv/pool_binding.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -18,12 +19,7 @@ constexpr uint64_t kPageTokens = 16;
 constexpr uint64_t kPages = 7;
 constexpr uint64_t kPoolSlots = 40;
 
-Valid<PlacementManifest> placement_of(uint64_t tp) {
-  const Component key{ComponentName("key"), "bfloat16", "plain", 2, 4, 8, 1};
-  Component value = key;
-  value.name = ComponentName("value");
-  return placed(valid_or_die(CacheSchema{{LayerGroup{{Range(0, 3)}, std::nullopt, {key, value}}}}), {.tp = tp});
-}
+Valid<PlacementManifest> three_layers(uint64_t tp) { return placed(attention(3, 4), {.tp = tp}); }
 
 // A pool for keys and one for values, pages at random slots of it.
 std::vector<BindingPointer> bindings_of(const BindingContext& context, uint64_t seed,
@@ -76,8 +72,8 @@ class PlanCacheTest : public ::testing::Test {
     return all_steps(*lower(fresh, made, from, to));
   }
 
-  Valid<PlacementManifest> source = placement_of(4);
-  Valid<PlacementManifest> target = placement_of(2);
+  Valid<PlacementManifest> source = three_layers(4);
+  Valid<PlacementManifest> target = three_layers(2);
   BindingContext source_context = BindingContext(source);
   BindingContext target_context = BindingContext(target);
   Diagnostics diagnostics = Diagnostics("cache");
@@ -224,8 +220,8 @@ TEST_F(PlanCacheTest, ARebindTakesTheNewPlacementsForThoseThatAreGone) {
   PlanCache cache((PlanCacheLimits()));
   PlanCache::PlanPointer made;
   for (uint64_t round = 0; round < 3; ++round) {
-    const auto from_placement = std::make_shared<const Valid<PlacementManifest>>(placement_of(4));
-    const auto to_placement = std::make_shared<const Valid<PlacementManifest>>(placement_of(2));
+    const auto from_placement = std::make_shared<const Valid<PlacementManifest>>(three_layers(4));
+    const auto to_placement = std::make_shared<const Valid<PlacementManifest>>(three_layers(2));
     const BindingContext from_context(*from_placement);
     const BindingContext to_context(*to_placement);
     made = cache.plan(PlanSide(*from_placement, from_context.placement_digest()),

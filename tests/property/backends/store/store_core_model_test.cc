@@ -163,7 +163,7 @@ class ModelRun {
     EXPECT_EQ(store_.tables.all_chunks().segments().value().size(), expected.segments) << "I4 " << last_;
   }
 
-  // No lease or pin is left, and everything has expired: only publications without an end remain.
+  // No lease is held, and everything has expired: nothing is left but publications without end.
   void check_the_end() {
     store_.pass(Duration::from_s(100'000));
     model_.now = store_.now;
@@ -414,7 +414,7 @@ class ModelRun {
       const Result<ObjectBytes> bytes =
           store_.read(lease->first, lease->second.found.objects[i], &lease->second.bytes[i]);
       if (lease->second.end <= model_.now) {
-        EXPECT_EQ(bytes.status().code(), Code::kConflict) << "U53: the lease is over";
+        EXPECT_EQ(bytes.status().code(), Code::kConflict) << "the lease is over";
       } else {
         ASSERT_TRUE(bytes.ok()) << "who holds a lease can finish: " << bytes.status().message();
         EXPECT_TRUE(bytes.value() == lease->second.bytes[i]);
