@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <span>
 #include <utility>
 
 #include "executor/recording/values_json.h"
@@ -12,10 +12,6 @@
 
 namespace crossdock {
 namespace {
-
-constexpr std::array<std::string_view, 7> kDocumentKinds = {
-    "crossdock.binding",      "crossdock.cache_schema",   "crossdock.placement", "crossdock.snapshot",
-    "crossdock.store_layout", "crossdock.store_manifest", "crossdock.topology"};
 
 // A plan is named by its digest, and made again when the job is.
 struct PlanForm {
@@ -99,8 +95,9 @@ bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
       jobs_.emplace(own, std::move(job));
       return;
     }
-    const auto known = std::find(kDocumentKinds.begin(), kDocumentKinds.end(), kind);
-    if (known == kDocumentKinds.end())
+    const std::span<const std::string_view> schemas = document_schemas();
+    const auto known = std::find(schemas.begin(), schemas.end(), kind);
+    if (known == schemas.end())
       return line.refuse(Rule::kSchemaName, fmt::format("'{}' is no kind of document that a recording has", kind));
     std::optional<AnyDocument> document = decode_document_of(text, std::span(&*known, 1));
     if (!document) return;
@@ -174,13 +171,9 @@ std::shared_ptr<const TransferJob> KnownDocuments::make(const JobText& text, std
   return job;
 }
 
-#define CROSSDOCK_INSTANTIATE(Document) \
-  template std::shared_ptr<const Valid<Document>> KnownDocuments::find<Document>(const Sha256Digest&)
-CROSSDOCK_INSTANTIATE(SnapshotDescriptor);
-CROSSDOCK_INSTANTIATE(PlacementManifest);
-CROSSDOCK_INSTANTIATE(RuntimeBinding);
-CROSSDOCK_INSTANTIATE(StoreLayout);
-CROSSDOCK_INSTANTIATE(StoreManifest);
+#define CROSSDOCK_INSTANTIATE(Document, schema) \
+  template std::shared_ptr<const Valid<Document>> KnownDocuments::find<Document>(const Sha256Digest&);
+CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_INSTANTIATE)
 #undef CROSSDOCK_INSTANTIATE
 
 }  // namespace crossdock

@@ -79,11 +79,9 @@ class KnownDocuments {
   const std::string& missing() const { return missing_; }
 
  private:
-  using SharedDocument =
-      std::variant<std::shared_ptr<const Valid<CacheSchema>>, std::shared_ptr<const Valid<SnapshotDescriptor>>,
-                   std::shared_ptr<const Valid<Topology>>, std::shared_ptr<const Valid<PlacementManifest>>,
-                   std::shared_ptr<const Valid<RuntimeBinding>>, std::shared_ptr<const Valid<StoreLayout>>,
-                   std::shared_ptr<const Valid<StoreManifest>>>;
+  template <class Document>
+  using Shared = std::shared_ptr<const Valid<Document>>;
+  using SharedDocument = OfEachDocument<std::variant, Shared>;
   // A job as its line says it.
   struct JobText {
     bool checksum = false;

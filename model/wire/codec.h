@@ -31,15 +31,8 @@ struct DocumentCodec;
     static constexpr std::string_view kSchema = schema_text;                         \
     static void encode(JsonWriter& out, const Document& document, bool with_header); \
     static Document decode_fields(ObjectReader& in);                                 \
-  }
-
-CROSSDOCK_DOCUMENT_CODEC(CacheSchema, "crossdock.cache_schema");
-CROSSDOCK_DOCUMENT_CODEC(SnapshotDescriptor, "crossdock.snapshot");
-CROSSDOCK_DOCUMENT_CODEC(Topology, "crossdock.topology");
-CROSSDOCK_DOCUMENT_CODEC(PlacementManifest, "crossdock.placement");
-CROSSDOCK_DOCUMENT_CODEC(RuntimeBinding, "crossdock.binding");
-CROSSDOCK_DOCUMENT_CODEC(StoreLayout, "crossdock.store_layout");
-CROSSDOCK_DOCUMENT_CODEC(StoreManifest, "crossdock.store_manifest");
+  };
+CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_DOCUMENT_CODEC)
 #undef CROSSDOCK_DOCUMENT_CODEC
 
 // A document of the kind that stands inside another one, without header.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/utf8.h"
@@ -12,9 +13,14 @@
 namespace crossdock {
 namespace {
 
-constexpr std::string_view kKnownSchemas =
-    "crossdock.binding, crossdock.cache_schema, crossdock.placement, crossdock.snapshot, crossdock.store_layout, "
-    "crossdock.store_manifest, crossdock.topology";
+constexpr auto kDocumentSchemas = [] {
+#define CROSSDOCK_SCHEMA(Document, schema) std::string_view(schema),
+  std::array schemas = {CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_SCHEMA)};
+#undef CROSSDOCK_SCHEMA
+  std::sort(schemas.begin(), schemas.end());
+  return schemas;
+}();
+static_assert(std::adjacent_find(kDocumentSchemas.begin(), kDocumentSchemas.end()) == kDocumentSchemas.end());
 
 // The schema that the document names; empty text, and diagnostics, when the header is not right.
 std::string read_header(const JsonCursor& cursor) {
@@ -75,7 +81,7 @@ std::optional<AnyDocument> decode_any(const std::string& schema, const JsonCurso
   std::optional<AnyDocument> found;
   bool is_known = false;
   ((found = found ? std::move(found) : decode_if_named<Documents>(schema, cursor, is_known)), ...);
-  if (!is_known) refuse_schema(cursor, schema, fmt::format("is not one of {}", kKnownSchemas));
+  if (!is_known) refuse_schema(cursor, schema, fmt::format("is not one of {}", fmt::join(kDocumentSchemas, ", ")));
   return found;
 }
 
@@ -92,6 +98,8 @@ std::string encode_document(const Document& document) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> document_schemas() { return kDocumentSchemas; }
 
 bool check_header(const JsonCursor& cursor, std::string_view schema) {
   std::string stated;
@@ -198,19 +206,12 @@ CyclicTokens decode_cycle(const JsonCursor& cursor) {
   return cycle;
 }
 
-#define CROSSDOCK_INSTANTIATE(Document)                                                                               \
+#define CROSSDOCK_INSTANTIATE(Document, schema)                                                                       \
   template std::optional<Valid<Document>> read_document<Document>(std::string_view, const JsonLimits&, Diagnostics&); \
   template std::string to_json<Document>(const Valid<Document>&);                                                     \
   template Sha256Digest digest<Document>(const Valid<Document>&);                                                     \
-  template Sha256Digest digest_of_part<Document>(const Document&)
-
-CROSSDOCK_INSTANTIATE(CacheSchema);
-CROSSDOCK_INSTANTIATE(SnapshotDescriptor);
-CROSSDOCK_INSTANTIATE(Topology);
-CROSSDOCK_INSTANTIATE(PlacementManifest);
-CROSSDOCK_INSTANTIATE(RuntimeBinding);
-CROSSDOCK_INSTANTIATE(StoreLayout);
-CROSSDOCK_INSTANTIATE(StoreManifest);
+  template Sha256Digest digest_of_part<Document>(const Document&);
+CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_INSTANTIATE)
 #undef CROSSDOCK_INSTANTIATE
 
 }  // namespace crossdock
