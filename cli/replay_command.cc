@@ -52,10 +52,8 @@ std::string report_text(const std::string& path, const ReplayReport& report) {
 void encode_difference(JsonWriter& out, const ReplayDifference& difference) {
   out.begin_object();
   out.key("line").number(difference.line);
-  out.key("recorded");
-  encode_text(out, difference.recorded);
-  out.key("replayed");
-  encode_text(out, difference.replayed);
+  form::kText.write(out.key("recorded"), difference.recorded);
+  form::kText.write(out.key("replayed"), difference.replayed);
   out.key("round").number(difference.round);
   out.key("what").string(difference.what);
   out.end_object();
@@ -78,10 +76,8 @@ std::string report_json(const std::string& path, const ReplayReport& report) {
   out.key("states").begin_array();
   for (const auto& [since, state] : report.states) {
     out.begin_object();
-    out.key("state");
-    encode_text(out, state);
-    out.key("time_ns");
-    encode_ns(out, since.ns());
+    form::kText.write(out.key("state"), state);
+    form::kNanoseconds.write(out.key("time_ns"), since);
     out.end_object();
   }
   out.end_array();

@@ -1,194 +1,107 @@
 #include "executor/recording/completion_json.h"
 
-#include "base/overloaded.h"
 #include "executor/recording/message_json.h"
 #include "executor/recording/values_json.h"
-#include "model/wire/codec.h"
 
 namespace crossdock {
 namespace {
 
+// In the order of Completion::result.
 constexpr std::array<std::string_view, 8> kResultKinds = {"nothing", "receipt",  "transaction", "found",
                                                           "report",  "checksum", "message",     "binding"};
 static_assert(kResultKinds.size() == std::variant_size_v<decltype(Completion::result)>);
 constexpr std::array<std::string_view, 3> kPhaseNames = {"open", "committed", "aborted"};
 
-void encode_receipt(JsonWriter& out, const PutReceipt& receipt) {
-  out.key("bytes").number(receipt.bytes);
-  out.key("kind").string("receipt");
-  out.key("object");
-  encode_text(out, receipt.object.text());
-  out.key("path_quiet").boolean(receipt.path_quiet);
-  if (receipt.stored) {
-    out.key("stored");
-    encode_stored_object(out, *receipt.stored);
-  }
-  out.key("txn");
-  encode_text(out, receipt.txn.text());
-  out.key("writer");
-  encode_text(out, receipt.writer);
-}
-
-PutReceipt decode_receipt(ObjectReader& in) {
-  PutReceipt receipt;
-  receipt.bytes = in.number("bytes");
-  receipt.object = RegionId(text_field(in, "object"));
-  receipt.path_quiet = bool_field(in, "path_quiet");
-  in.optional("stored", [&](const JsonCursor& stored) { receipt.stored = decode_stored_object(stored); });
-  receipt.txn = TxnId(text_field(in, "txn"));
-  receipt.writer = text_field(in, "writer");
-  return receipt;
-}
-
-void encode_transaction(JsonWriter& out, const TxnState& state) {
-  out.key("kind").string("transaction");
-  out.key("phase").string(enum_name(state.phase, kPhaseNames));
-  out.key("reason");
-  encode_text(out, state.reason);
-  if (state.sequence) out.key("sequence").number(*state.sequence);
-  out.key("txn");
-  encode_text(out, state.txn.text());
-}
-
-TxnState decode_transaction(ObjectReader& in) {
-  TxnState state;
-  state.phase = enum_field<TxnPhase>(in, "phase", kPhaseNames);
-  state.reason = text_field(in, "reason");
-  state.sequence = in.optional_number("sequence");
-  state.txn = TxnId(text_field(in, "txn"));
-  return state;
-}
-
-void encode_found_object(JsonWriter& out, const FoundObject& found) {
-  out.begin_object();
-  out.key("number").number(found.number.value());
-  out.key("object");
-  encode_stored_object(out, found.object);
-  out.end_object();
-}
-
-FoundObject decode_found_object(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  FoundObject found;
-  found.number = ObjectNumber(in.number("number"));
-  in.required("object", [&](const JsonCursor& object) { found.object = decode_stored_object(object); });
-  in.finish();
-  return found;
-}
-
-void encode_found(JsonWriter& out, const Found& found, DocumentNamer& namer) {
-  out.key("kind").string("found");
-  out.key("lease").number(found.lease.value());
-  out.key("lease_end_ns");
-  encode_ns(out, found.lease_end.ns());
-  if (found.manifest != nullptr) out.key("manifest").string(namer.name(found.manifest).hex());
-  out.key("objects");
-  encode_list(out, found.objects, encode_found_object);
-  out.key("pages");
-  encode_list(out, found.pages, encode_page_object_key);
-}
-
-Found decode_found(ObjectReader& in, KnownDocuments& documents) {
-  Found found;
-  found.lease = LeaseId(in.number("lease"));
-  found.lease_end = TimePoint::from_ns(ns_field(in, "lease_end_ns"));
-  in.optional("manifest", [&](const JsonCursor& digest) {
-    if (const auto manifest = documents.find<StoreManifest>(digest.digest())) found.manifest = AnyManifest(manifest);
-  });
-  in.required("objects", [&](const JsonCursor& list) { found.objects = decode_list(list, decode_found_object); });
-  in.required("pages", [&](const JsonCursor& list) { found.pages = decode_list(list, decode_page_object_key); });
-  return found;
-}
-
-void encode_report(JsonWriter& out, const GetReport& report) {
-  out.key("bytes").number(report.bytes);
-  out.key("bytes_read").number(report.bytes_read);
-  out.key("chunks_read").number(report.chunks_read);
-  out.key("kind").string("report");
-}
-
-GetReport decode_report(ObjectReader& in) {
-  GetReport report;
-  report.bytes = in.number("bytes");
-  report.bytes_read = in.number("bytes_read");
-  report.chunks_read = in.number("chunks_read");
-  return report;
-}
-
-void encode_result(JsonWriter& out, const decltype(Completion::result)& result, DocumentNamer& namer) {
-  out.begin_object();
-  std::visit(Overloaded{
-                 [&](std::monostate) { CHECK(false); },  // nothing is not written
-                 [&](const PutReceipt& receipt) { encode_receipt(out, receipt); },
-                 [&](const TxnState& state) { encode_transaction(out, state); },
-                 [&](const Found& found) { encode_found(out, found, namer); },
-                 [&](const GetReport& report) { encode_report(out, report); },
-                 [&](const StepsChecksum& checksum) {
-                   out.key("crc32c").number(checksum.crc32c);
-                   out.key("kind").string("checksum");
-                 },
-                 [&](const Message& message) {
-                   out.key("kind").string("message");
-                   out.key("message");
-                   encode_message(out, message, namer);
-                 },
-                 [&](const AnyBinding& binding) {
-                   if (binding != nullptr) out.key("binding").string(namer.name(binding).hex());
-                   out.key("kind").string("binding");
-                 },
-             },
-             result);
-  out.end_object();
-}
-
-decltype(Completion::result) decode_result(const JsonCursor& cursor, KnownDocuments& documents) {
-  ObjectReader in(cursor);
-  decltype(Completion::result) result;
-  const std::string kind =
-      in.choice("kind", std::vector<std::string_view>(kResultKinds.begin() + 1, kResultKinds.end()));
-  if (kind == "receipt") result = decode_receipt(in);
-  if (kind == "transaction") result = decode_transaction(in);
-  if (kind == "found") result = decode_found(in, documents);
-  if (kind == "report") result = decode_report(in);
-  if (kind == "checksum") result = StepsChecksum{uint32_field(in, "crc32c")};
-  if (kind == "message")
-    in.required("message", [&](const JsonCursor& message) { result = decode_message(message, documents); });
-  if (kind == "binding") {
-    AnyBinding binding;
-    in.optional("binding",
-                [&](const JsonCursor& digest) { binding = documents.find<RuntimeBinding>(digest.digest()); });
-    result = std::move(binding);
-  }
-  in.finish();
-  return result;
-}
-
 }  // namespace
 
 std::string_view result_kind(const decltype(Completion::result)& result) { return kResultKinds[result.index()]; }
 
-void encode_completion(JsonWriter& out, const Completion& completion, DocumentNamer& namer) {
-  out.begin_object();
-  out.key("op").number(completion.op.value());
-  out.key("posted").boolean(completion.posted);
-  if (!std::holds_alternative<std::monostate>(completion.result)) {
-    out.key("result");
-    encode_result(out, completion.result, namer);
-  }
-  out.key("status");
-  encode_status(out, completion.status);
-  out.end_object();
+namespace form {
+namespace {
+
+constexpr auto kReceipt = [](auto& fields, auto& receipt) {
+  fields.required("bytes", receipt.bytes, number());
+  fields.required("object", receipt.object, kText);
+  fields.required("path_quiet", receipt.path_quiet, kBoolean);
+  fields.optional("stored", receipt.stored, kStoredObject);
+  fields.required("txn", receipt.txn, kText);
+  fields.required("writer", receipt.writer, kText);
+};
+
+constexpr auto kTransaction = [](auto& fields, auto& state) {
+  fields.required("phase", state.phase, choice<TxnPhase>(kPhaseNames));
+  fields.required("reason", state.reason, kText);
+  fields.optional("sequence", state.sequence, number());
+  fields.required("txn", state.txn, kText);
+};
+
+constexpr auto kFoundObject = object([](auto& fields, auto& found) {
+  fields.required("number", found.number, number());
+  fields.required("object", found.object, kStoredObject);
+});
+
+constexpr auto kReport = [](auto& fields, auto& report) {
+  fields.required("bytes", report.bytes, number());
+  fields.required("bytes_read", report.bytes_read, number());
+  fields.required("chunks_read", report.chunks_read, number());
+};
+
+constexpr auto kChecksum = [](auto& fields, auto& checksum) { fields.required("crc32c", checksum.crc32c, kUint32); };
+
+template <class Documents>
+auto found_with(Documents& documents) {
+  return [&documents](auto& fields, auto& found) {
+    fields.required("lease", found.lease, number());
+    fields.required("lease_end_ns", found.lease_end, kNanoseconds);
+    fields.given("manifest", found.manifest != nullptr, found.manifest, named_by(documents));
+    fields.required("objects", found.objects, list_of(kFoundObject));
+    fields.required("pages", found.pages, list_of(kPageObjectKey));
+  };
 }
 
-Completion decode_completion(const JsonCursor& cursor, KnownDocuments& documents) {
-  ObjectReader in(cursor);
-  Completion completion;
-  completion.op = OpId(in.number("op"));
-  completion.posted = bool_field(in, "posted");
-  in.optional("result", [&](const JsonCursor& result) { completion.result = decode_result(result, documents); });
-  in.required("status", [&](const JsonCursor& status) { completion.status = decode_status(status); });
-  in.finish();
-  return completion;
+template <class Documents>
+auto result_with(Documents& documents) {
+  return object([&documents](auto& fields, auto& result) {
+    const auto message = [&documents](auto& inside, auto& received) {
+      inside.required("message", received, message_with(documents));
+    };
+    const auto binding = [&documents](auto& inside, auto& answer) {
+      inside.given("binding", answer != nullptr, answer, named_by(documents));
+    };
+    describe_variant(fields, result, alternative<PutReceipt>(kResultKinds[1], kReceipt),
+                     alternative<TxnState>(kResultKinds[2], kTransaction),
+                     alternative<Found>(kResultKinds[3], found_with(documents)),
+                     alternative<GetReport>(kResultKinds[4], kReport),
+                     alternative<StepsChecksum>(kResultKinds[5], kChecksum),
+                     alternative<Message>(kResultKinds[6], message), alternative<AnyBinding>(kResultKinds[7], binding));
+  });
 }
 
+template <class Documents>
+auto completion_fields(Documents& documents) {
+  return [&documents](auto& fields, auto& completion) {
+    const bool has_result = !std::holds_alternative<std::monostate>(completion.result);
+    fields.required("op", completion.op, number());
+    fields.required("posted", completion.posted, kBoolean);
+    fields.given("result", has_result, completion.result, result_with(documents));
+    fields.required("status", completion.status, kStatus);
+  };
+}
+
+}  // namespace
+
+template <class Documents>
+void CompletionForm<Documents>::read(const JsonCursor& cursor, Completion& completion) const {
+  read_fields(cursor, completion, completion_fields(documents));
+}
+
+template <class Documents>
+void CompletionForm<Documents>::write(JsonWriter& out, const Completion& completion) const {
+  write_fields(out, completion, completion_fields(documents));
+}
+
+template void CompletionForm<KnownDocuments>::read(const JsonCursor&, Completion&) const;
+template void CompletionForm<DocumentNamer>::write(JsonWriter&, const Completion&) const;
+
+}  // namespace form
 }  // namespace crossdock

@@ -1,18 +1,31 @@
 // A completion in a recording, with all that a protocol may see of it: docs/formats/recording.md.
 #pragma once
 
+#include <string_view>
+
 #include "executor/ports.h"
 #include "executor/recording/recorded_documents.h"
-#include "model/wire/decode.h"
-#include "model/wire/json_writer.h"
+#include "model/wire/describe.h"
 
 namespace crossdock {
-
-void encode_completion(JsonWriter& out, const Completion& completion, DocumentNamer& namer);
-// What it names is found in `documents`.
-Completion decode_completion(const JsonCursor& cursor, KnownDocuments& documents);
 
 // "nothing", "receipt", "transaction", "found", "report", "checksum", "message" or "binding".
 std::string_view result_kind(const decltype(Completion::result)& result);
 
+namespace form {
+
+// Reads with KnownDocuments, in which it finds what a completion names; writes with a DocumentNamer.
+template <class Documents>
+struct CompletionForm {
+  Documents& documents;
+
+  void read(const JsonCursor& cursor, Completion& completion) const;
+  void write(JsonWriter& out, const Completion& completion) const;
+};
+template <class Documents>
+CompletionForm<Documents> completion_with(Documents& documents) {
+  return {documents};
+}
+
+}  // namespace form
 }  // namespace crossdock

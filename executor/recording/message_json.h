@@ -3,12 +3,21 @@
 
 #include "executor/message.h"
 #include "executor/recording/recorded_documents.h"
-#include "model/wire/decode.h"
-#include "model/wire/json_writer.h"
+#include "model/wire/describe.h"
 
-namespace crossdock {
+namespace crossdock::form {
 
-void encode_message(JsonWriter& out, const Message& message, DocumentNamer& namer);
-Message decode_message(const JsonCursor& cursor, KnownDocuments& documents);
+// Reads with KnownDocuments, writes with a DocumentNamer.
+template <class Documents>
+struct MessageForm {
+  Documents& documents;
 
-}  // namespace crossdock
+  void read(const JsonCursor& cursor, Message& message) const;
+  void write(JsonWriter& out, const Message& message) const;
+};
+template <class Documents>
+MessageForm<Documents> message_with(Documents& documents) {
+  return {documents};
+}
+
+}  // namespace crossdock::form

@@ -7,7 +7,6 @@
 #include "base/overloaded.h"
 #include "executor/recording/message_json.h"
 #include "executor/recording/values_json.h"
-#include "model/wire/codec.h"
 
 namespace crossdock {
 namespace {
@@ -15,159 +14,112 @@ namespace {
 constexpr std::array<std::string_view, 2> kStepEndNames = {"source", "target"};
 constexpr std::array<std::string_view, 3> kCancelNames = {"transport", "store", "messenger"};
 
-void encode_region(JsonWriter& out, const RegionKey& key) {
-  out.begin_object();
-  if (key.address) out.key("address").number(*key.address);
-  out.key("epoch").number(key.epoch);
-  out.key("owner");
-  encode_text(out, key.owner.text());
-  out.key("region");
-  encode_text(out, key.id.text());
-  out.end_object();
-}
+// Posts are never read, so these forms only write.
+constexpr auto kRegion = form::object([](FieldWriter& fields, const RegionKey& key) {
+  fields.optional("address", key.address, form::number());
+  fields.required("epoch", key.epoch, form::number());
+  fields.required("owner", key.owner, form::kText);
+  fields.required("region", key.id, form::kText);
+});
 
 std::string regions_text(const std::vector<RegionKey>& regions) {
   JsonWriter out;
-  encode_list(out, regions, encode_region);
+  form::list_of(kRegion).write(out, regions);
   return out.take();
 }
 
-void encode_steps(JsonWriter& out, const StepSpan& span) {
-  out.begin_object();
-  out.key("bytes").number(span.total_bytes());
-  out.key("digest").string(steps_digest(span).hex());
-  out.key("steps").number(span.steps().size());
-  out.end_object();
+constexpr auto kSteps = form::object([](FieldWriter& fields, const StepSpan& span) {
+  fields.required("bytes", span.total_bytes(), form::number());
+  fields.required("digest", steps_digest(span), form::kDigest);
+  fields.required("steps", span.steps().size(), form::number());
+});
+
+constexpr auto kBegin = form::object([](FieldWriter& fields, const BeginPost& begin) {
+  fields.required("lease_ns", begin.target.lease, form::kNanoseconds);
+  fields.optional("snapshot", begin.target.content, form::kDigest);
+  fields.required("tenant", begin.target.tenant, form::kText);
+  fields.required("txn", begin.txn, form::kText);
+});
+
+constexpr auto kPut = form::object([](FieldWriter& fields, const PutPost& put) {
+  fields.required("object", put.step.object, form::kText);
+  fields.required("object_bytes", put.step.object_bytes, form::number());
+  fields.required("payload_bytes", put.step.payload_bytes, form::number());
+  fields.required("steps", put.step.steps, kSteps);
+  fields.required("txn", put.txn, form::kText);
+  fields.required("writer", put.step.writer, form::kText);
+});
+
+constexpr auto kPageEntry = form::object([](FieldWriter& fields, const PageEntry& entry) {
+  fields.required("key", entry.key, form::kPageObjectKey);
+  fields.required("object", entry.object, form::kStoredObject);
+});
+
+auto commit_with(DocumentNamer& namer) {
+  return form::object([&namer](FieldWriter& fields, const CommitPost& commit) {
+    const auto& content = commit.publication.content;
+    if (const auto* manifest = std::get_if<AnyManifest>(&content))
+      fields.required("manifest", *manifest, form::named_by(namer));
+    else
+      fields.required("pages", std::get<std::vector<PageEntry>>(content), form::list_of(kPageEntry));
+    fields.optional("ttl_ns", commit.publication.ttl, form::kNanoseconds);
+    fields.required("txn", commit.txn, form::kText);
+  });
 }
 
-void encode_name(JsonWriter& out, std::string_view key, std::string_view text) {
-  out.key(key);
-  encode_text(out, text);
+constexpr auto kLookup = form::object([](FieldWriter& fields, const Lookup& lookup) {
+  fields.required("holder", lookup.lease.holder, form::kText);
+  fields.required("lease_ns", lookup.lease.duration, form::kNanoseconds);
+  if (const auto* content = std::get_if<ContentId>(&lookup.key))
+    fields.required("snapshot", *content, form::kDigest);
+  else
+    fields.required("wanted", std::get<std::vector<PageObjectKey>>(lookup.key), form::list_of(form::kPageObjectKey));
+});
+
+constexpr auto kFoundObject = form::object([](FieldWriter& fields, const FoundObject& found) {
+  fields.required("id", found.object.id, form::kText);
+  fields.required("number", found.number, form::number());
+});
+
+constexpr auto kGet = form::object([](FieldWriter& fields, const GetStep& step) {
+  fields.required("lease", step.lease, form::number());
+  fields.required("object", *step.object, kFoundObject);
+  fields.required("steps", step.steps, kSteps);
+  fields.required("within", step.within, form::kInterval);
+});
+
+auto send_with(DocumentNamer& namer) {
+  return form::object([&namer](FieldWriter& fields, const SendPost& send) {
+    fields.required("message", send.message, form::message_with(namer));
+    fields.required("to", send.to, form::kText);
+  });
 }
 
-void encode_begin(JsonWriter& out, const BeginPost& begin) {
-  out.key("lease_ns");
-  encode_ns(out, begin.target.lease.ns());
-  if (begin.target.content) out.key("snapshot").string(begin.target.content->hex());
-  encode_name(out, "tenant", begin.target.tenant);
-  encode_name(out, "txn", begin.txn.text());
-}
-
-void encode_put(JsonWriter& out, const PutPost& put) {
-  encode_name(out, "object", put.step.object.text());
-  out.key("object_bytes").number(put.step.object_bytes);
-  out.key("payload_bytes").number(put.step.payload_bytes);
-  out.key("steps");
-  encode_steps(out, put.step.steps);
-  encode_name(out, "txn", put.txn.text());
-  encode_name(out, "writer", put.step.writer);
-}
-
-void encode_page_entry(JsonWriter& out, const PageEntry& entry) {
-  out.begin_object();
-  out.key("key");
-  encode_page_object_key(out, entry.key);
-  out.key("object");
-  encode_stored_object(out, entry.object);
-  out.end_object();
-}
-
-void encode_commit(JsonWriter& out, const CommitPost& commit, DocumentNamer& namer) {
-  const auto& content = commit.publication.content;
-  if (const auto* manifest = std::get_if<AnyManifest>(&content)) {
-    out.key("manifest").string(namer.name(*manifest).hex());
-  } else {
-    out.key("pages");
-    encode_list(out, std::get<std::vector<PageEntry>>(content), encode_page_entry);
-  }
-  if (commit.publication.ttl) {
-    out.key("ttl_ns");
-    encode_ns(out, commit.publication.ttl->ns());
-  }
-  encode_name(out, "txn", commit.txn.text());
-}
-
-void encode_lookup(JsonWriter& out, const Lookup& lookup) {
-  encode_name(out, "holder", lookup.lease.holder);
-  out.key("lease_ns");
-  encode_ns(out, lookup.lease.duration.ns());
-  if (const auto* snapshot = std::get_if<SnapshotId>(&lookup.key)) {
-    out.key("snapshot").string(snapshot->hex());
-  } else {
-    out.key("wanted");
-    encode_list(out, std::get<std::vector<PageObjectKey>>(lookup.key), encode_page_object_key);
-  }
-}
-
-void encode_get(JsonWriter& out, const GetStep& step) {
-  out.key("lease").number(step.lease.value());
-  out.key("object").begin_object();
-  out.key("id");
-  encode_text(out, step.object->object.id.text());
-  out.key("number").number(step.object->number.value());
-  out.end_object();
-  out.key("steps");
-  encode_steps(out, step.steps);
-  out.key("within");
-  encode(out, step.within);
-}
-
-// The fields after "call" and "op", sorted.
-void encode_rest(JsonWriter& out, const Post& post, DocumentNamer& namer) {
+// The fields after "call" and "op".
+void describe_call(FieldWriter& fields, const Post& post, DocumentNamer& namer) {
   std::visit(Overloaded{
-                 [&](const CopyPost& copy) {
-                   out.key("steps");
-                   encode_steps(out, copy.steps);
-                 },
+                 [&](const CopyPost& copy) { fields.required("steps", copy.steps, kSteps); },
                  [&](const ChecksumPost& sum) {
-                   out.key("side").string(enum_name(sum.end, kStepEndNames));
-                   out.key("steps");
-                   encode_steps(out, sum.steps);
+                   fields.required("side", sum.end, form::choice<StepEnd>(kStepEndNames));
+                   fields.required("steps", sum.steps, kSteps);
                  },
-                 [&](const RevokePost& revoke) {
-                   out.key("region");
-                   encode_region(out, revoke.key);
-                 },
-                 [&](const BeginPost& begin) {
-                   out.key("target").begin_object();
-                   encode_begin(out, begin);
-                   out.end_object();
-                 },
-                 [&](const PutPost& put) {
-                   out.key("put").begin_object();
-                   encode_put(out, put);
-                   out.end_object();
-                 },
-                 [&](const CommitPost& commit) {
-                   out.key("publication").begin_object();
-                   encode_commit(out, commit, namer);
-                   out.end_object();
-                 },
-                 [&](const AbortPost& abort) { encode_name(out, "txn", abort.txn.text()); },
-                 [&](const LookupPost& lookup) {
-                   out.key("query").begin_object();
-                   encode_lookup(out, lookup.lookup);
-                   out.end_object();
-                 },
-                 [&](const GetPost& get) {
-                   out.key("read").begin_object();
-                   encode_get(out, get.step);
-                   out.end_object();
-                 },
-                 [&](const ReleaseLeasePost& release) { out.key("release").number(release.lease.value()); },
-                 [&](const SendPost& send) {
-                   out.key("send").begin_object();
-                   out.key("message");
-                   encode_message(out, send.message, namer);
-                   encode_name(out, "to", send.to.text());
-                   out.end_object();
-                 },
+                 [&](const RevokePost& revoke) { fields.required("region", revoke.key, kRegion); },
+                 [&](const BeginPost& begin) { fields.required("target", begin, kBegin); },
+                 [&](const PutPost& put) { fields.required("put", put, kPut); },
+                 [&](const CommitPost& commit) { fields.required("publication", commit, commit_with(namer)); },
+                 [&](const AbortPost& abort) { fields.required("txn", abort.txn, form::kText); },
+                 [&](const LookupPost& lookup) { fields.required("query", lookup.lookup, kLookup); },
+                 [&](const GetPost& get) { fields.required("read", get.step, kGet); },
+                 [&](const ReleaseLeasePost& release) { fields.required("release", release.lease, form::number()); },
+                 [&](const SendPost& send) { fields.required("send", send, send_with(namer)); },
                  [](const RecvPost&) {},
                  [&](const RuntimePost& runtime) {
-                   encode_name(out, "participant", runtime.participant.text());
-                   out.key("runtime").string(enum_name(runtime.call, kRuntimeCallNames));
+                   fields.required("participant", runtime.participant, form::kText);
+                   fields.required("runtime", runtime.call, form::choice<RuntimeCall>(kRuntimeCallNames));
                  },
-                 [&](const CancelPost& cancel) { out.key("where").string(enum_name(cancel.where, kCancelNames)); },
+                 [&](const CancelPost& cancel) {
+                   fields.required("where", cancel.where, form::choice<CancelWhere>(kCancelNames));
+                 },
              },
              post.call);
 }
@@ -196,11 +148,11 @@ Sha256Digest steps_digest(const StepSpan& span) {
 
 std::string post_text(const Post& post, DocumentNamer& namer) {
   JsonWriter out;
-  out.begin_object();
-  out.key("call").string(post.name());
-  out.key("op").number(post.op.value());
-  encode_rest(out, post, namer);
-  out.end_object();
+  write_fields(out, post, [&namer](FieldWriter& fields, const Post& each) {
+    fields.required("call", std::string(each.name()), form::kString);
+    fields.required("op", each.op, form::number());
+    describe_call(fields, each, namer);
+  });
   return out.take();
 }
 

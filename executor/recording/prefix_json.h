@@ -5,16 +5,23 @@
 
 #include "executor/kv/kv_store.h"
 #include "executor/recording/recorded_documents.h"
-#include "model/wire/decode.h"
-#include "model/wire/json_writer.h"
+#include "model/wire/describe.h"
 
-namespace crossdock {
+namespace crossdock::form {
 
-void encode_page_keys(JsonWriter& out, const std::vector<PageKey>& keys);
-std::vector<PageKey> decode_page_keys(const JsonCursor& cursor);
+// Null when something is missing in `documents` or, with a diagnostic, refused.
+struct PrefixReader {
+  KnownDocuments& documents;
 
-void encode_prefix(JsonWriter& out, const PrefixRestore& prefix, DocumentNamer& namer);
-// Null when something is missing or, with a diagnostic, refused.
-std::shared_ptr<const PrefixRestore> decode_prefix(const JsonCursor& cursor, KnownDocuments& documents);
+  void read(const JsonCursor& cursor, std::shared_ptr<const PrefixRestore>& prefix) const;
+};
+inline PrefixReader prefix_with(KnownDocuments& documents) { return {documents}; }
 
-}  // namespace crossdock
+struct PrefixWriter {
+  DocumentNamer& documents;
+
+  void write(JsonWriter& out, const std::shared_ptr<const PrefixRestore>& prefix) const;
+};
+inline PrefixWriter prefix_with(DocumentNamer& documents) { return {documents}; }
+
+}  // namespace crossdock::form

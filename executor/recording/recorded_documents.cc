@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <span>
 #include <utility>
 
 #include "executor/recording/values_json.h"
@@ -13,60 +13,25 @@
 namespace crossdock {
 namespace {
 
-constexpr std::array<std::string_view, 7> kDocumentKinds = {
-    "crossdock.binding",      "crossdock.cache_schema",   "crossdock.placement", "crossdock.snapshot",
-    "crossdock.store_layout", "crossdock.store_manifest", "crossdock.topology"};
+// A plan is named by its digest, and made again when the job is.
+struct PlanForm {
+  void read(const JsonCursor& cursor, Sha256Digest& plan) const { form::kDigest.read(cursor, plan); }
+  void write(JsonWriter& out, const Erased& plan) const { form::kDigest.write(out, digest(*kv_plan(plan))); }
+};
 
-void encode_bindings(JsonWriter& out, const std::vector<AnyBinding>& bindings, DocumentNamer& namer) {
-  encode_list(out, bindings,
-              [&](JsonWriter& list, const AnyBinding& binding) { list.string(namer.name(binding).hex()); });
-}
-
-void encode_peers(JsonWriter& out, const std::map<ParticipantId, PeerId>& peers) {
-  out.begin_array();
-  for (const auto& [participant, peer] : peers) {
-    out.begin_object();
-    out.key("participant");
-    encode_text(out, participant.text());
-    out.key("peer");
-    encode_text(out, peer.text());
-    out.end_object();
-  }
-  out.end_array();
-}
-
-std::map<ParticipantId, PeerId> peers_field(ObjectReader& in, std::string_view name) {
-  std::map<ParticipantId, PeerId> peers;
-  in.required(name, [&](const JsonCursor& list) {
-    list.for_each([&](const JsonCursor& item) {
-      ObjectReader entry(item);
-      ParticipantId participant(text_field(entry, "participant"));
-      PeerId peer(text_field(entry, "peer"));
-      entry.finish();
-      if (!peers.emplace(participant, std::move(peer)).second)
-        item.refuse(Rule::kParticipantRepeated, fmt::format("'{}' is listed twice", participant.text()));
-    });
+// `job` is a TransferJob where it is written, and the text of one where it is read.
+template <class Documents>
+auto job_with(Documents& documents) {
+  return form::object([&documents](auto& fields, auto& job) {
+    constexpr auto kPeers = form::pairs_of("participant", form::kText, "peer", form::kText, Rule::kParticipantRepeated);
+    fields.header(kTransferJobKind);
+    fields.required("checksum", job.checksum, form::kBoolean);
+    fields.required("plan", job.plan, PlanForm());
+    fields.required("source_bindings", job.source_bindings, form::list_of(form::named_by(documents)));
+    fields.required("source_peers", job.source_peers, kPeers);
+    fields.required("target_bindings", job.target_bindings, form::list_of(form::named_by(documents)));
+    fields.required("target_peers", job.target_peers, kPeers);
   });
-  return peers;
-}
-
-std::string job_text(const TransferJob& job, DocumentNamer& namer) {
-  JsonWriter out;
-  out.begin_object();
-  out.key("checksum").boolean(job.checksum);
-  out.key("plan").string(digest(*kv_plan(job.plan)).hex());
-  encode_schema(out, kTransferJobKind, true);
-  out.key("source_bindings");
-  encode_bindings(out, job.source_bindings, namer);
-  out.key("source_peers");
-  encode_peers(out, job.source_peers);
-  out.key("target_bindings");
-  encode_bindings(out, job.target_bindings, namer);
-  out.key("target_peers");
-  encode_peers(out, job.target_peers);
-  encode_version(out, true);
-  out.end_object();
-  return out.take();
 }
 
 // The first binding whose participant nobody can reach.
@@ -92,7 +57,9 @@ Sha256Digest DocumentNamer::remember(const std::shared_ptr<const void>& document
 
 Sha256Digest DocumentNamer::name(const std::shared_ptr<const TransferJob>& job) {
   if (const Sha256Digest* known = find_known(job)) return *known;
-  const std::string text = job_text(*job, *this);
+  JsonWriter out;
+  job_with(*this).write(out, *job);
+  const std::string text = out.take();
   const Sha256Digest digest = sha256(text);
   add_line(digest, kTransferJobKind, text);
   return remember(job, digest);
@@ -128,8 +95,9 @@ bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
       jobs_.emplace(own, std::move(job));
       return;
     }
-    const auto known = std::find(kDocumentKinds.begin(), kDocumentKinds.end(), kind);
-    if (known == kDocumentKinds.end())
+    const std::span<const std::string_view> schemas = document_schemas();
+    const auto known = std::find(schemas.begin(), schemas.end(), kind);
+    if (known == schemas.end())
       return line.refuse(Rule::kSchemaName, fmt::format("'{}' is no kind of document that a recording has", kind));
     std::optional<AnyDocument> document = decode_document_of(text, std::span(&*known, 1));
     if (!document) return;
@@ -146,27 +114,9 @@ bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
   return line.diagnostics.total() == diagnostics_before;
 }
 
-std::vector<AnyBinding> KnownDocuments::bindings_field(ObjectReader& in, std::string_view name) {
-  std::vector<AnyBinding> bindings;
-  in.required(name, [&](const JsonCursor& list) {
-    list.for_each([&](const JsonCursor& item) { bindings.push_back(find<RuntimeBinding>(item.digest())); });
-  });
-  return bindings;
-}
-
 KnownDocuments::JobText KnownDocuments::decode_job(const JsonCursor& cursor) {
   JobText job;
-  if (!check_header(cursor, kTransferJobKind)) return job;
-  ObjectReader in(cursor);
-  job.checksum = bool_field(in, "checksum");
-  job.plan = in.digest("plan");
-  in.string("schema");
-  job.source_bindings = bindings_field(in, "source_bindings");
-  job.source_peers = peers_field(in, "source_peers");
-  job.target_bindings = bindings_field(in, "target_bindings");
-  job.target_peers = peers_field(in, "target_peers");
-  in.number("version");
-  in.finish();
+  if (check_header(cursor, kTransferJobKind)) job_with(*this).read(cursor, job);
   return job;
 }
 
@@ -221,13 +171,9 @@ std::shared_ptr<const TransferJob> KnownDocuments::make(const JobText& text, std
   return job;
 }
 
-#define CROSSDOCK_INSTANTIATE(Document) \
-  template std::shared_ptr<const Valid<Document>> KnownDocuments::find<Document>(const Sha256Digest&)
-CROSSDOCK_INSTANTIATE(SnapshotDescriptor);
-CROSSDOCK_INSTANTIATE(PlacementManifest);
-CROSSDOCK_INSTANTIATE(RuntimeBinding);
-CROSSDOCK_INSTANTIATE(StoreLayout);
-CROSSDOCK_INSTANTIATE(StoreManifest);
+#define CROSSDOCK_INSTANTIATE(Document, schema) \
+  template std::shared_ptr<const Valid<Document>> KnownDocuments::find<Document>(const Sha256Digest&);
+CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_INSTANTIATE)
 #undef CROSSDOCK_INSTANTIATE
 
 }  // namespace crossdock

@@ -15,9 +15,8 @@
 #include "executor/kv/kv_transfer.h"
 #include "executor/ports.h"
 #include "executor/transfer_job.h"
-#include "model/wire/decode.h"
+#include "model/wire/describe.h"
 #include "model/wire/documents.h"
-#include "model/wire/json_writer.h"
 
 namespace crossdock {
 
@@ -80,11 +79,9 @@ class KnownDocuments {
   const std::string& missing() const { return missing_; }
 
  private:
-  using SharedDocument =
-      std::variant<std::shared_ptr<const Valid<CacheSchema>>, std::shared_ptr<const Valid<SnapshotDescriptor>>,
-                   std::shared_ptr<const Valid<Topology>>, std::shared_ptr<const Valid<PlacementManifest>>,
-                   std::shared_ptr<const Valid<RuntimeBinding>>, std::shared_ptr<const Valid<StoreLayout>>,
-                   std::shared_ptr<const Valid<StoreManifest>>>;
+  template <class Document>
+  using Shared = std::shared_ptr<const Valid<Document>>;
+  using SharedDocument = OfEachDocument<std::variant, Shared>;
   // A job as its line says it.
   struct JobText {
     bool checksum = false;
@@ -97,7 +94,6 @@ class KnownDocuments {
   };
 
   JobText decode_job(const JsonCursor& cursor);
-  std::vector<AnyBinding> bindings_field(ObjectReader& in, std::string_view name);
   std::shared_ptr<const TransferJob> make(const JobText& text, std::string& why) const;
   void miss(std::string what) {
     if (missing_.empty()) missing_ = std::move(what);
@@ -109,4 +105,37 @@ class KnownDocuments {
   std::string missing_;
 };
 
+namespace form {
+
+// A document or a job by its digest: read with KnownDocuments, written with a DocumentNamer. The pointer that is
+// written is not null; the one that is read is where `documents` misses it.
+template <class Documents>
+struct NamedBy {
+  Documents& documents;
+
+  template <class Document>
+  void read(const JsonCursor& cursor, std::shared_ptr<const Valid<Document>>& document) const {
+    document = documents.template find<Document>(cursor.digest());
+  }
+  void read(const JsonCursor& cursor, AnyBinding& binding) const {
+    binding = documents.template find<RuntimeBinding>(cursor.digest());
+  }
+  void read(const JsonCursor& cursor, AnyManifest& manifest) const {
+    if (const auto found = documents.template find<StoreManifest>(cursor.digest())) manifest = AnyManifest(found);
+  }
+  void read(const JsonCursor& cursor, std::shared_ptr<const TransferJob>& job) const {
+    job = documents.find_job(cursor.digest());
+  }
+  template <class Pointer>
+  void write(JsonWriter& out, const Pointer& pointer) const {
+    CHECK(pointer != nullptr);
+    kDigest.write(out, documents.name(pointer));
+  }
+};
+template <class Documents>
+NamedBy<Documents> named_by(Documents& documents) {
+  return {documents};
+}
+
+}  // namespace form
 }  // namespace crossdock

@@ -1,8 +1,8 @@
 #include "executor/recording/recorder.h"
 
-#include "executor/recording/completion_json.h"
-#include "executor/recording/post_json.h"
-#include "executor/recording/values_json.h"
+#include <utility>
+
+#include "executor/recording/round_json.h"
 
 namespace crossdock {
 
@@ -33,25 +33,13 @@ void Recorder::write_documents() {
 
 void Recorder::advanced(TimePoint now, std::span<const Completion> completions, std::span<const Post> posts,
                         const Protocol& protocol) {
-  JsonWriter out;
-  out.begin_object();
+  WrittenRound round = {{}, completions, posts, ++round_, protocol.state(), now};
   if (std::optional<std::string> request = abort_request_of(protocol); request != abort_request_) {
-    out.key("abort");
-    encode_text(out, request.value_or(""));
+    round.abort = request.value_or("");
     abort_request_ = std::move(request);
   }
-  out.key("completions").begin_array();
-  for (const Completion& completion : completions) encode_completion(out, completion, namer_);
-  out.end_array();
-  out.key("posts").begin_array();
-  for (const Post& post : posts) out.raw(post_text(post, namer_));
-  out.end_array();
-  out.key("round").number(++round_);
-  out.key("state");
-  encode_text(out, protocol.state());
-  out.key("time_ns");
-  encode_ns(out, now.ns());
-  out.end_object();
+  JsonWriter out;
+  form::round_with(namer_).write(out, round);
   write_documents();
   sink_(out.take());
 }

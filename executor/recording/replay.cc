@@ -4,25 +4,13 @@
 #include <memory>
 #include <utility>
 
-#include "executor/recording/completion_json.h"
-#include "executor/recording/post_json.h"
 #include "executor/recording/recorder.h"
 #include "executor/recording/replay_rules.h"
-#include "executor/recording/values_json.h"
+#include "executor/recording/round_json.h"
 #include "model/wire/codec.h"
 
 namespace crossdock {
 namespace {
-
-// A call of advance() as it was recorded.
-struct Round {
-  std::optional<std::string> abort;
-  std::vector<Completion> completions;
-  std::vector<std::string> posts;  // canonical texts
-  uint64_t number = 0;
-  std::string state;
-  TimePoint time;
-};
 
 class Replay {
  public:
@@ -47,9 +35,8 @@ class Replay {
   Status take_round(const JsonCursor& cursor);
   Status make();
   Result<RecordedOptions> options();
-  Round decode_round(const JsonCursor& cursor);
-  Status run(const Round& round);
-  void compare(const Round& round, const std::vector<Post>& posts);
+  Status run(const ReadRound& round);
+  void compare(const ReadRound& round, const std::vector<Post>& posts);
   void differ(std::string what, std::string recorded, std::string replayed);
 
   const ReplayLimits& limits_;
@@ -123,27 +110,10 @@ Status Replay::make() {
   return Status();
 }
 
-Round Replay::decode_round(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  Round round;
-  in.optional("abort", [&](const JsonCursor& reason) { round.abort = decode_text(reason); });
-  in.required("completions", [&](const JsonCursor& list) {
-    round.completions =
-        decode_list(list, [&](const JsonCursor& completion) { return decode_completion(completion, documents_); });
-  });
-  in.required("posts", [&](const JsonCursor& list) {
-    round.posts = decode_list(list, [](const JsonCursor& post) { return canonical_text(post.value); });
-  });
-  round.number = in.number("round");
-  round.state = text_field(in, "state");
-  round.time = TimePoint::from_ns(ns_field(in, "time_ns"));
-  in.finish();
-  return round;
-}
-
 Status Replay::take_round(const JsonCursor& cursor) {
   if (protocol_ == nullptr) TRY_STATUS(make());
-  const Round round = decode_round(cursor);
+  ReadRound round;
+  form::round_with(documents_).read(cursor, round);
   if (!cursor.diagnostics.empty()) return Status();  // the caller tells them
   if (!documents_.missing().empty()) return invalid(documents_.missing());
   if (report_.finished) return invalid("the protocol has finished in the round before");
@@ -156,7 +126,7 @@ Status Replay::take_round(const JsonCursor& cursor) {
   return run(round);
 }
 
-Status Replay::run(const Round& round) {
+Status Replay::run(const ReadRound& round) {
   if (round.abort && !request_abort(*protocol_, *round.abort))
     return invalid(fmt::format("a {} cannot be asked to abort", report_.protocol));
   std::vector<Post> posts;
@@ -178,7 +148,7 @@ void Replay::differ(std::string what, std::string recorded, std::string replayed
       ReplayDifference{report_.round_count, line_, std::move(what), std::move(recorded), std::move(replayed)};
 }
 
-void Replay::compare(const Round& round, const std::vector<Post>& posts) {
+void Replay::compare(const ReadRound& round, const std::vector<Post>& posts) {
   for (size_t i = 0; i < std::max(posts.size(), round.posts.size()); ++i) {
     std::string recorded = i < round.posts.size() ? round.posts[i] : "nothing";
     std::string replayed = i < posts.size() ? post_text(posts[i], namer_) : "nothing";

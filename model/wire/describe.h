@@ -136,7 +136,7 @@ class FieldWriter {
   void write_constant();
 
   JsonWriter& out_;
-  std::array<Constant, 2> constants_;  // sorted by name, the next one last
+  std::array<Constant, 3> constants_;  // sorted by name, the next one last
   size_t constant_count_ = 0;
 };
 
@@ -515,7 +515,7 @@ struct Pairs {
     cursor.for_each([&](const JsonCursor& item) {
       std::pair<Key, Value> entry;
       pair().read(item, entry);
-      if (!map.emplace(entry).second) item.refuse(repeated, "'" + text_of(entry.first) + "' stands there twice");
+      if (!map.emplace(entry).second) item.refuse(repeated, "'" + text_of(entry.first) + "' is listed twice");
     });
   }
   template <class Key, class Value>

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/utf8.h"
@@ -12,9 +13,14 @@
 namespace crossdock {
 namespace {
 
-constexpr std::string_view kKnownSchemas =
-    "crossdock.binding, crossdock.cache_schema, crossdock.placement, crossdock.snapshot, crossdock.store_layout, "
-    "crossdock.store_manifest, crossdock.topology";
+constexpr auto kDocumentSchemas = [] {
+#define CROSSDOCK_SCHEMA(Document, schema) std::string_view(schema),
+  std::array schemas = {CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_SCHEMA)};
+#undef CROSSDOCK_SCHEMA
+  std::sort(schemas.begin(), schemas.end());
+  return schemas;
+}();
+static_assert(std::adjacent_find(kDocumentSchemas.begin(), kDocumentSchemas.end()) == kDocumentSchemas.end());
 
 // The schema that the document names; empty text, and diagnostics, when the header is not right.
 std::string read_header(const JsonCursor& cursor) {
@@ -75,7 +81,7 @@ std::optional<AnyDocument> decode_any(const std::string& schema, const JsonCurso
   std::optional<AnyDocument> found;
   bool is_known = false;
   ((found = found ? std::move(found) : decode_if_named<Documents>(schema, cursor, is_known)), ...);
-  if (!is_known) refuse_schema(cursor, schema, fmt::format("is not one of {}", kKnownSchemas));
+  if (!is_known) refuse_schema(cursor, schema, fmt::format("is not one of {}", fmt::join(kDocumentSchemas, ", ")));
   return found;
 }
 
@@ -92,6 +98,8 @@ std::string encode_document(const Document& document) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> document_schemas() { return kDocumentSchemas; }
 
 bool check_header(const JsonCursor& cursor, std::string_view schema) {
   std::string stated;
@@ -157,60 +165,12 @@ std::string_view schema_name(const AnyDocument& document) {
   return std::visit([]<class Document>(const Valid<Document>&) { return DocumentCodec<Document>::kSchema; }, document);
 }
 
-void encode_schema(JsonWriter& out, std::string_view schema, bool with_header) {
-  if (with_header) out.key("schema").string(schema);
-}
-
-void encode_version(JsonWriter& out, bool with_header) {
-  if (with_header) out.key("version").number(kWireVersion);
-}
-
-void encode(JsonWriter& out, Range range) { out.begin_array().number(range.begin()).number(range.end()).end_array(); }
-
-void encode(JsonWriter& out, const IntervalSet& set) {
-  encode_list(out, set.ranges(), [](JsonWriter& list, Range range) { encode(list, range); });
-}
-
-void encode(JsonWriter& out, const std::vector<ComponentName>& names) {
-  encode_list(out, names, [](JsonWriter& list, const ComponentName& name) { list.string(name.text()); });
-}
-
-std::vector<ComponentName> decode_component_names(const JsonCursor& cursor) {
-  return decode_list(cursor, [](const JsonCursor& name) { return ComponentName(name.name()); });
-}
-
-void encode(JsonWriter& out, const CyclicTokens& cycle) {
-  out.begin_object();
-  out.key("block_tokens").number(cycle.block_tokens);
-  out.key("blocks");
-  encode(out, cycle.blocks);
-  out.key("cycle_blocks").number(cycle.cycle_blocks);
-  out.end_object();
-}
-
-CyclicTokens decode_cycle(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  CyclicTokens cycle;
-  cycle.block_tokens = in.number("block_tokens", 1);
-  cycle.blocks = in.interval_set("blocks");
-  cycle.cycle_blocks = in.number("cycle_blocks", 1);
-  in.finish();
-  return cycle;
-}
-
-#define CROSSDOCK_INSTANTIATE(Document)                                                                               \
+#define CROSSDOCK_INSTANTIATE(Document, schema)                                                                       \
   template std::optional<Valid<Document>> read_document<Document>(std::string_view, const JsonLimits&, Diagnostics&); \
   template std::string to_json<Document>(const Valid<Document>&);                                                     \
   template Sha256Digest digest<Document>(const Valid<Document>&);                                                     \
-  template Sha256Digest digest_of_part<Document>(const Document&)
-
-CROSSDOCK_INSTANTIATE(CacheSchema);
-CROSSDOCK_INSTANTIATE(SnapshotDescriptor);
-CROSSDOCK_INSTANTIATE(Topology);
-CROSSDOCK_INSTANTIATE(PlacementManifest);
-CROSSDOCK_INSTANTIATE(RuntimeBinding);
-CROSSDOCK_INSTANTIATE(StoreLayout);
-CROSSDOCK_INSTANTIATE(StoreManifest);
+  template Sha256Digest digest_of_part<Document>(const Document&);
+CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_INSTANTIATE)
 #undef CROSSDOCK_INSTANTIATE
 
 }  // namespace crossdock

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,14 +19,34 @@
 
 namespace crossdock {
 
+// The kinds of documents, each with its schema: all that is done for every kind is derived from this list. A kind has
+// canonicalize() and validate() (model/valid.h), and its DocumentCodec in a file of its own; without them it does not
+// link.
+#define CROSSDOCK_FOR_EACH_DOCUMENT(DO)        \
+  DO(CacheSchema, "crossdock.cache_schema")    \
+  DO(SnapshotDescriptor, "crossdock.snapshot") \
+  DO(Topology, "crossdock.topology")           \
+  DO(PlacementManifest, "crossdock.placement") \
+  DO(RuntimeBinding, "crossdock.binding")      \
+  DO(StoreLayout, "crossdock.store_layout")    \
+  DO(StoreManifest, "crossdock.store_manifest")
+
+// Holder<Document> of each kind, as the arguments of another template.
+template <template <class...> class Whole, template <class> class Holder, class, class... Documents>
+using OfDocuments = Whole<Holder<Documents>...>;
+#define CROSSDOCK_COMMA_DOCUMENT(Document, schema) , Document
+template <template <class...> class Whole, template <class> class Holder>
+using OfEachDocument = OfDocuments<Whole, Holder, void CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_COMMA_DOCUMENT)>;
+#undef CROSSDOCK_COMMA_DOCUMENT
+
+using AnyDocument = OfEachDocument<std::variant, Valid>;
+
+// "crossdock.binding", ...: all schemas, sorted.
+std::span<const std::string_view> document_schemas();
+
 // Reads and validates one document of the named kind. Empty, and diagnostics are added, when a rule is broken.
-// Document: CacheSchema, SnapshotDescriptor, Topology, PlacementManifest, RuntimeBinding, StoreLayout or StoreManifest.
 template <class Document>
 std::optional<Valid<Document>> read_document(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics);
-
-using AnyDocument =
-    std::variant<Valid<CacheSchema>, Valid<SnapshotDescriptor>, Valid<Topology>, Valid<PlacementManifest>,
-                 Valid<RuntimeBinding>, Valid<StoreLayout>, Valid<StoreManifest>>;
 
 // The same for a document of any kind; its field 'schema' tells which.
 std::optional<AnyDocument> read_any_document(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics);

@@ -144,8 +144,7 @@ class JsonTreeBuilder final : public Sax {
     if (!std::is_sorted(keys_.begin(), keys_.end())) std::sort(keys_.begin(), keys_.end());
     const auto repeated = std::adjacent_find(keys_.begin(), keys_.end());
     if (repeated == keys_.end()) return true;
-    return refuse(Rule::kFieldRepeated,
-                  fmt::format("field '{}' is listed twice", shorten(*repeated, kShownBytesMax)));
+    return refuse(Rule::kFieldRepeated, fmt::format("field '{}' is listed twice", shorten(*repeated, kShownBytesMax)));
   }
 
   JsonTree& tree_;

@@ -755,7 +755,8 @@ TEST_F(Cli, DigestDoesNotDependOnOrderOrSpacing) {
   write("a.json", placement.dump());
   write("b.json", backwards.dump(4) + "\n\n");
   ASSERT_NE(read("a.json").substr(0, 20), read("b.json").substr(0, 20));
-  const std::string digest = "0891be7b92eddac5a420f3c65d4ef2d9f223f912f81c81457ad30409b794bf56";  // docs/formats/placement.md
+  const std::string digest =
+      "0891be7b92eddac5a420f3c65d4ef2d9f223f912f81c81457ad30409b794bf56";  // docs/formats/placement.md
   EXPECT_EQ(output_of({"digest", "a.json", "b.json"}),
             "sha256:" + digest + "  a.json\nsha256:" + digest + "  b.json\n");
   json renamed = placement;

@@ -1,5 +1,7 @@
 #include "tests/fuzz/fuzz_targets.h"
 
+#include <algorithm>
+
 #include "executor/recording/recorder.h"
 #include "model/hf/config.h"
 #include "model/kv/binding_rules.h"
@@ -32,7 +34,8 @@ void fuzz_document(std::string_view input) {
   if (document) expect_fixed_point(*document);
 }
 
-void fuzz_binding(std::string_view input) {
+template <>
+void fuzz_document<RuntimeBinding>(std::string_view input) {
   Diagnostics diagnostics;
   const std::optional<Valid<RuntimeBinding>> binding = read_document<RuntimeBinding>(input, kLimits, diagnostics);
   CHECK(binding.has_value() == diagnostics.empty());
@@ -159,21 +162,20 @@ void fuzz_recording(std::string_view input) {
 }  // namespace
 
 const std::vector<FuzzTarget>& fuzz_targets() {
-  static const std::vector<FuzzTarget> targets = {
-      {"binding", fuzz_binding},
-      {"cache_schema", fuzz_document<CacheSchema>},
-      {"hf_config", fuzz_hf_config},
-      {"mooncake_binding", fuzz_mooncake_binding},
-      {"mooncake_placement", fuzz_mooncake_placement},
-      {"mooncake_snapshot", fuzz_mooncake_snapshot},
-      {"placement", fuzz_document<PlacementManifest>},
-      {"plan", fuzz_plan},
-      {"recording", fuzz_recording},
-      {"snapshot", fuzz_document<SnapshotDescriptor>},
-      {"store_layout", fuzz_document<StoreLayout>},
-      {"store_manifest", fuzz_document<StoreManifest>},
-      {"topology", fuzz_document<Topology>},
-  };
+  static const std::vector<FuzzTarget> targets = [] {
+#define CROSSDOCK_TARGET(Document, schema) {std::string_view(schema).substr(kPrefix.size()), fuzz_document<Document>},
+    constexpr std::string_view kPrefix = "crossdock.";
+    std::vector<FuzzTarget> all = {CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_TARGET)  //
+                                   {"hf_config", fuzz_hf_config},
+                                   {"mooncake_binding", fuzz_mooncake_binding},
+                                   {"mooncake_placement", fuzz_mooncake_placement},
+                                   {"mooncake_snapshot", fuzz_mooncake_snapshot},
+                                   {"plan", fuzz_plan},
+                                   {"recording", fuzz_recording}};
+#undef CROSSDOCK_TARGET
+    std::sort(all.begin(), all.end(), [](const FuzzTarget& a, const FuzzTarget& b) { return a.name < b.name; });
+    return all;
+  }();
   return targets;
 }
 

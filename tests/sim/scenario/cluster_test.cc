@@ -1,6 +1,4 @@
 // Clusters: reading, writing, presets, and which links lie between two places.
-#include "sim/scenario/cluster_links.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "sim/scenario/cluster_links.h"
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/scenario_files.h"
 #include "tests/support/doc_pages.h"

@@ -54,7 +54,8 @@ std::vector<PageKey> keys_of(uint64_t pages) {
   return page_keys(domain(), tokens);
 }
 
-// What an upload of this many tokens has to publish: objects of whose rows every one is live, and the states of the end.
+// What an upload of this many tokens has to publish: objects of whose rows every one is live, and the states of the
+// end.
 std::set<PageObjectKey> naive_pages(const Valid<StoreLayout>& layout, uint64_t tokens) {
   std::set<PageObjectKey> pages;
   const std::vector<PageKey> keys = keys_of(tokens / kPageTokens);

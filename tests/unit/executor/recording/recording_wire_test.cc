@@ -25,7 +25,7 @@ const std::string kNotUtf8 = "disk \xff\xfe\x80 gone";
 
 std::string text_of(const Completion& completion, DocumentNamer& namer) {
   JsonWriter out;
-  encode_completion(out, completion, namer);
+  form::completion_with(namer).write(out, completion);
   return out.take();
 }
 
@@ -46,7 +46,8 @@ std::optional<Completion> read(const std::string& text, const std::vector<std::s
     why = diagnostic_lines(diagnostics);
     return std::nullopt;
   }
-  Completion completion = decode_completion(JsonCursor{tree->root(), path, diagnostics}, documents);
+  Completion completion;
+  form::completion_with(documents).read(JsonCursor{tree->root(), path, diagnostics}, completion);
   why = diagnostic_lines(diagnostics) + documents.missing();
   if (!why.empty()) return std::nullopt;
   return completion;

@@ -230,7 +230,7 @@ TEST(Describe, EachFormRefusesWhatBreaksItsRule) {
   EXPECT_TRUE(is_refused<std::vector<uint64_t>>(form::list_of(form::number(), 2), "[1,2,3]", "more than 2 entries"));
   const auto pairs = form::pairs_of("k", form::kString, "v", form::kString, Rule::kParticipantRepeated);
   EXPECT_TRUE((is_refused<std::map<std::string, std::string>>(pairs, R"([{"k":"a","v":"1"},{"k":"a","v":"2"}])",
-                                                              "'a' stands there twice")));
+                                                              "'a' is listed twice")));
 }
 
 TEST(Describe, ARuleOverSeveralFieldsNamesTheirObject) {

@@ -2,7 +2,12 @@
 // separators=(",", ":")) printed for the same values.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 
 #include "base/utf8.h"
 #include "model/wire/decode.h"
@@ -124,6 +129,15 @@ TEST(Documents, AnotherKindOfDocumentIsRefusedByName) {
   EXPECT_FALSE(read_document<Topology>(to_json(example_snapshot()), JsonLimits(), diagnostics));
   EXPECT_EQ(diagnostics.kept()[0].to_line(),
             "document schema: 'crossdock.snapshot' stands where 'crossdock.topology' is needed [schema-name]");
+}
+
+TEST(Documents, EachKindHasAnExample) {
+  std::set<std::string_view> schemas;
+  for (const ExampleDocument& example : example_documents()) schemas.insert(schema_name(example.document));
+  const std::span<const std::string_view> all = document_schemas();
+  EXPECT_EQ(schemas, std::set<std::string_view>(all.begin(), all.end()));
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  EXPECT_EQ(all.size(), std::variant_size_v<AnyDocument>);
 }
 
 TEST(Diagnostics, KeepTheFirstAndCountTheRest) {

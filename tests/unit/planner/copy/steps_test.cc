@@ -48,8 +48,8 @@ StepSplit registered_in(uint64_t source_bytes, uint64_t target_bytes) {
   return StepSplit{UINT64_MAX, UINT64_MAX, source_bytes, target_bytes};
 }
 
-// Case U66: a device registers 2 GiB at most; a buffer of 5 GiB was registered in part and advertised whole. It has three
-// registrations.
+// Case U66: a device registers 2 GiB at most; a buffer of 5 GiB was registered in part and advertised whole. It has
+// three registrations.
 TEST(AppendSplit, FiveGibibytesAreCutAtEachMultipleOfTwo) {
   const CopyStep whole = make_step(0, 0, 5 * kGiB, {});
   const std::vector<CopyStep> three = {make_step(0, 0, 2 * kGiB, {}), make_step(2 * kGiB, 2 * kGiB, 2 * kGiB, {}),

@@ -334,8 +334,7 @@ TEST(PlanReading, AContentThatBreaksARuleGetsItsLine) {
        [](json& d) {
          d["token_sets"][2]["intervals"] = {{0, 4}};
        }},
-      {Rule::kPlanTensor, "plan tensor 1: is listed twice",
-       [](json& d) { d["tensors"].push_back(d["tensors"][0]); }},
+      {Rule::kPlanTensor, "plan tensor 1: is listed twice", [](json& d) { d["tensors"].push_back(d["tensors"][0]); }},
       {Rule::kPlanTensor, "plan tensor 0: has no layer", [](json& d) { d["tensors"][0]["layers"] = json::array(); }},
       {Rule::kPlanTensor, "plan edge 1: heads [0,2) end past head count 1 (component scale)",
        [](json& d) { d["edges"][1][5] = 2; }},
