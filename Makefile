@@ -6,12 +6,12 @@ FUZZ_SECONDS ?= 60
 configure = mkdir -p build && { cmake --preset $(1) $(2) >build/configure-$(1).log 2>&1 || { cat build/configure-$(1).log; exit 1; }; }
 
 .DEFAULT_GOAL := build
-.PHONY: help build program test demo bench asan tsan fuzz coverage tidy format clean packages-build packages-test packages-check packages-dev
+.PHONY: help build program test demo package package-test check-format check-tidy sizes bench asan tsan fuzz coverage tidy format clean packages-build packages-test packages-check packages-dev packages-package
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
-packages-build packages-test packages-check packages-dev: packages-%:
+packages-build packages-test packages-check packages-dev packages-package: packages-%:
 	@scripts/install-packages $*
 
 build: packages-build ## Install what is missing and build (build/release)
@@ -27,6 +27,22 @@ program: packages-build ## Build the program alone
 
 demo: program ## Show what the program does, on a real model
 	@scripts/demo build/release/cli/crossdock
+
+package: build packages-package ## Debian packages of the program and of the libraries (build/release/packages)
+	@cd build/release && cpack -B packages >packages.log 2>&1 || { cat packages.log; exit 1; }
+	@ls build/release/packages/*.deb
+
+package-test: package ## Install the program's package into a clean root and use it there (as root)
+	@scripts/test-package build/release/packages/crossdock_*.deb
+
+check-format: packages-check ## Fail when a source is not as clang-format leaves it
+	@git ls-files '*.cc' '*.h' | xargs -P $(JOBS) -n 40 clang-format-14 --dry-run -Werror
+
+check-tidy: build packages-check ## clang-tidy over the sources that changed since the upstream branch, or in the last commit
+	@scripts/tidy-changed build/release
+
+sizes: ## The sizes that the style names
+	@scripts/sizes
 
 bench: build ## Measure, and compare with the limits
 	@bench/run build/release/bench

@@ -8,6 +8,7 @@
 #include "model/kv/binding_rules.h"
 #include "planner/copy/gather.h"
 #include "planner/kv/bound_side.h"
+#include "planner/kv/lower.h"
 #include "planner/kv/plan_side.h"
 #include "tests/support/builders.h"
 
