@@ -72,7 +72,7 @@ class Pieces {
       for (const JobPair& pair : pairs_of(job, Role::kSource, (*binding)->participant)) {
         Diagnostics diagnostics;
         std::optional<PairWork> work =
-            pair_work(*job.lowered, *pair.pair, StepSplit(), BatchLimits{1024, 32 * kMiB}, diagnostics);
+            pair_work(*job.copies, *pair.pair, StepSplit(), BatchLimits{1024, 32 * kMiB}, diagnostics);
         CHECK(work.has_value());
         batches.insert(batches.end(), work->batches.begin(), work->batches.end());
       }

@@ -16,6 +16,7 @@
 #include "backends/local/local_transfer.h"
 #include "backends/local/local_transport.h"
 #include "backends/memory/synthetic.h"
+#include "executor/kv/kv_transfer.h"
 #include "model/kv/pool_binding.h"
 #include "tests/support/small_transfer.h"
 
@@ -50,7 +51,7 @@ struct Side {
                        request, diagnostics);
       CHECK(bound.has_value());
       bindings.push_back(std::make_shared<const Valid<RuntimeBinding>>(std::move(*bound)));
-      CHECK(memory.add(*bindings.back()).ok());
+      CHECK(memory.add(**bindings.back()).ok());
     }
     fill_guards(memory);
   }
@@ -71,7 +72,8 @@ class DriveTransferTest : public ::testing::Test {
   CoordinatorOptions coordinator_options() const {
     CoordinatorOptions options;
     options.operation = OperationId("op");
-    options.documents = TransferDocuments{source_.placement, target_.placement, snapshot()};
+    options.planner = std::make_shared<const KvTransferPlanner>(
+        KvTransfer{TransferDocuments{source_.placement, target_.placement, snapshot()}, PlanOptions(), LowerLimits()});
     options.checksum = true;
     return options;
   }
@@ -168,8 +170,8 @@ TEST_F(DriveTransferTest, AnInterruptEndsATransferWhoseWriterStalls) {
   request.coordinator = coordinator_options();
   request.coordinator.done_wait = Duration::from_ms(1);
   request.participant.drain = Duration::from_ms(1);
-  request.source_bindings = source_.bindings;
-  request.target_bindings = target_.bindings;
+  request.source_bindings = any_bindings(source_.bindings);
+  request.target_bindings = any_bindings(target_.bindings);
   request.thread_count = 2;
   const ParticipantId staller = (*source_.bindings.front())->participant;
   std::unique_ptr<FaultyTransportPorts> faults;

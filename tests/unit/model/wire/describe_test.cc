@@ -184,8 +184,9 @@ TEST(Describe, LeavesOutWhatIsUsualOrNotGiven) {
 }
 
 TEST(Describe, MissesEachRequiredFieldAndNoOther) {
-  for (const auto& [name, value] : full_json().items()) {
-    json without = full_json();
+  const json full = full_json();
+  for (const auto& [name, value] : full.items()) {
+    json without = full;
     without.erase(name);
     Thing thing;
     const std::string lines = refusals(kThing, without.dump(), thing);
