@@ -136,7 +136,7 @@ class FieldWriter {
   void write_constant();
 
   JsonWriter& out_;
-  std::array<Constant, 3> constants_;  // sorted by name, the next one last
+  std::array<Constant, 2> constants_;  // sorted by name, the next one last
   size_t constant_count_ = 0;
 };
 
