@@ -1,4 +1,4 @@
-// A round of a recording, which is one call of advance(): docs/formats.md, "crossdock.recording".
+// A round of a recording, which is one call of advance(): docs/formats/recording.md.
 #pragma once
 
 #include <optional>

@@ -30,7 +30,7 @@ namespace {
 
 using ObjectMemory = std::map<RegionId, PlanBytes>;
 
-// Where a store layout puts an element: docs/formats.md, "Store layout", written out.
+// Where a store layout puts an element: docs/formats/store_layout.md, "Store layout", written out.
 class NaiveLayout {
  public:
   explicit NaiveLayout(const StoreLayout& layout) : layout_(layout) {}
