@@ -189,7 +189,7 @@ TEST(Check, EvaluatesItsConditionOnceAndGoesOn) {
 
 TEST(CheckDeathTest, PrintsTheConditionAndItsPlace) {
   const int answer = 41;
-  EXPECT_DEATH(CHECK(answer == 42), "CHECK failed: answer == 42 at .*base_status_test.cc:[0-9]+");
+  EXPECT_DEATH(CHECK(answer == 42), "CHECK failed: answer == 42 at .*status_test.cc:[0-9]+");
 }
 
 }  // namespace

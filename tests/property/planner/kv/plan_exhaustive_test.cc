@@ -27,7 +27,6 @@
 #include "model/wire/documents.h"
 #include "planner/kv/make_plan.h"
 #include "planner/kv/verify_plan.h"
-#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -117,11 +116,29 @@ std::vector<Split> all_replica_splits(uint64_t head_count, uint64_t rank_count) 
 
 // ---- placements
 
-CacheSchema keys_alone(uint64_t layer_count, uint64_t head_count) {
-  return *schema_of({group(Range(0, layer_count), {rows("key", head_count, 1)})});
+CacheSchema schema_of(uint64_t layer_count, uint64_t head_count) {
+  return CacheSchema{{LayerGroup{IntervalSet{Range(0, layer_count)},
+                                 std::nullopt,
+                                 {Component{ComponentName("key"), "bfloat16", "plain", 2, head_count, 1, 1}}}}};
 }
 
-PlacementManifest placement_of_split(const CacheSchema& schema, const Split& split, uint64_t head_count) {
+PlacementManifest placement_of(const CacheSchema& schema, std::vector<std::vector<Ownership>> owns) {
+  PlacementManifest placement;
+  placement.name = "split";
+  placement.resource = ResourceId("r");
+  placement.revision = RevisionId("1");
+  placement.cache_schema = schema;
+  placement.topology.sizes = ParallelAxes{.dp = 1, .pp = 1, .tp = owns.size(), .cp = 1, .ep = 1};
+  for (uint64_t rank = 0; rank < owns.size(); ++rank) {
+    const ParticipantId id(fmt::format("r{}", rank));
+    placement.topology.participants.push_back(
+        Participant{id, ParallelAxes{.dp = 0, .pp = 0, .tp = rank, .cp = 0, .ep = 0}});
+    placement.parts.push_back(Part{id, std::move(owns[rank])});
+  }
+  return placement;
+}
+
+PlacementManifest placement_of(const CacheSchema& schema, const Split& split, uint64_t head_count) {
   std::vector<std::vector<Ownership>> owns(kRanksMax);
   const uint64_t layer_count = split.size() / head_count;
   for (uint64_t layer = 0; layer < layer_count; ++layer) {
@@ -138,7 +155,7 @@ PlacementManifest placement_of_split(const CacheSchema& schema, const Split& spl
                                           AllTokens(),
                                           key.second});
   }
-  return placement_of(schema.groups, owns);
+  return placement_of(schema, std::move(owns));
 }
 
 // ---- comparison
@@ -193,10 +210,9 @@ void show(const Side& source, const Side& target, const Diagnostics& diagnostics
 
 // False after the first pair that is wrong.
 bool compare_all(const std::vector<Split>& splits, uint64_t layer_count, uint64_t head_count) {
-  const CacheSchema schema = keys_alone(layer_count, head_count);
+  const CacheSchema schema = schema_of(layer_count, head_count);
   std::deque<Side> sides;
-  for (const Split& split : splits)
-    sides.emplace_back(split, valid_or_die(placement_of_split(schema, split, head_count)));
+  for (const Split& split : splits) sides.emplace_back(split, valid_or_die(placement_of(schema, split, head_count)));
   for (const Side& source : sides)
     for (const Side& target : sides) {
       Diagnostics diagnostics;
@@ -251,7 +267,7 @@ std::vector<CycleSplit> all_cycle_splits() {
   return splits;
 }
 
-PlacementManifest placement_of_cycle(const CycleSplit& split) {
+PlacementManifest placement_of(const CycleSplit& split) {
   std::vector<std::vector<Ownership>> owns(kRanksMax);
   for (uint64_t rank = 0; rank < set_count(split.blocks); ++rank) {
     std::vector<Range> own;
@@ -263,7 +279,7 @@ PlacementManifest placement_of_cycle(const CycleSplit& split) {
                             CyclicTokens{split.block_tokens, split.blocks.size(), IntervalSet::from_ranges(own)},
                             {}}};
   }
-  return placement_of(keys_alone(1, 1).groups, owns);
+  return placement_of(schema_of(1, 1), std::move(owns));
 }
 
 TEST(PlanExhaustive, AllCyclesOfTokens) {
@@ -271,7 +287,7 @@ TEST(PlanExhaustive, AllCyclesOfTokens) {
   const std::vector<CycleSplit> splits = all_cycle_splits();
   ASSERT_EQ(splits.size(), 3u * (1 + 2 + 5 + 15));
   std::deque<Side> sides;
-  for (const CycleSplit& split : splits) sides.emplace_back(Split(), valid_or_die(placement_of_cycle(split)));
+  for (const CycleSplit& split : splits) sides.emplace_back(Split(), valid_or_die(placement_of(split)));
   for (size_t s = 0; s < splits.size(); ++s)
     for (size_t t = 0; t < splits.size(); ++t) {
       Diagnostics diagnostics;
