@@ -143,10 +143,10 @@ void print_json(const std::vector<Checked>& files, const Diagnostics& between) {
     out.begin_object();
     out.key("complete").boolean(file.complete);
     const bool is_there = loaded.document || loaded.plan;
-    if (is_there) out.key("digest").string(digest_of(loaded).hex());
     out.key("diagnostic_count").number(loaded.diagnostics.total());
     out.key("diagnostics");
     encode_diagnostics(out, loaded.diagnostics, true);
+    if (is_there) out.key("digest").string(digest_of(loaded).hex());
     out.key("notes").begin_array();
     for (const std::string& note : file.notes) out.string(printable(note));
     out.end_array();

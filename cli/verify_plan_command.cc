@@ -41,10 +41,10 @@ std::string result_json(const PlanDocument& document, const PlanSide& source, co
   out.begin_object();
   out.key("cells").number(proof.cells);
   out.key("complete").boolean(proof.complete);
-  out.key("digest").string(digest(document.plan).hex());
   out.key("diagnostic_count").number(diagnostics.total());
   out.key("diagnostics");
   encode_diagnostics(out, diagnostics, false);
+  out.key("digest").string(digest(document.plan).hex());
   out.key("places").raw(proof_diagnostics_json(*document.plan, source, target, proof));
   out.key("proved").boolean(diagnostics.empty());
   out.key("scope").string(scope_text(*document.plan, target));
