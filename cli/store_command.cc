@@ -274,7 +274,7 @@ void add_store_command(Command& app) {
   ls.number("--rows", options->row_count_max, 1, UINT64_MAX, "Maximum rows of the table");
   ls.explain("", {"crossdock store ls cache", "crossdock store ls cache --json"});
   Command shown =
-      with_json(add(store, options, "show", "Show a snapshot and its objects (--json: its manifest)", show));
+      with_json(add(store, options, "show", "Show a snapshot and its objects; as JSON: its manifest", show));
   shown.text("SNAPSHOT", options->snapshot, "SNAPSHOT", kSnapshotHelp).required();
   shown.number("--rows", options->row_count_max, 1, UINT64_MAX, "Maximum rows of the table");
   shown.explain("", {"crossdock store show cache 3f2a"});

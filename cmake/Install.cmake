@@ -13,7 +13,7 @@ set_target_properties(crossdock_flags PROPERTIES EXPORT_NAME headers)
 install(TARGETS crossdock_flags ${targets} EXPORT CrossdockTargets COMPONENT development)
 # Headers include each other from the root of the tree, which is this folder.
 install(DIRECTORY base model planner executor backends DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crossdock
-        COMPONENT development FILES_MATCHING PATTERN "*.h")
+        COMPONENT development FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Crossdock)
 install(EXPORT CrossdockTargets NAMESPACE Crossdock:: DESTINATION ${package_dir} COMPONENT development)

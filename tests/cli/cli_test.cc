@@ -849,7 +849,8 @@ TEST_F(Cli, CompletionForBashOffersEveryOptionOfTheHelp) {
     const std::string script = "source ./crossdock.bash; COMP_WORDS=(crossdock " + command +
                                " -v --); COMP_CWORD=3; _crossdock; echo \" ${COMPREPLY[*]} \"";
     const std::string offered = run_program({"bash", "--norc", "-c", script}).out;
-    const std::string help = output_of({command, "--help"});
+    std::string help = output_of({command, "--help"});
+    help.resize(std::min(help.find("\nExamples:"), help.size()));  // which may be of commands of the command
     const std::regex option("--[a-z][a-z-]*");
     size_t option_count = 0;
     for (std::sregex_iterator found(help.begin(), help.end(), option), end; found != end; ++found, ++option_count)
