@@ -41,7 +41,7 @@ check-format: packages-check ## Fail when a source is not as clang-format leaves
 check-tidy: build packages-check ## clang-tidy over the sources that changed since the upstream branch, or in the last commit
 	@scripts/tidy-changed build/release
 
-sizes: ## The sizes that the style names
+sizes: packages-check ## The sizes that the style names
 	@scripts/sizes
 
 bench: build ## Measure, and compare with the limits

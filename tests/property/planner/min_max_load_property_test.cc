@@ -1,4 +1,5 @@
 // Loads shared out over candidates, against bounds that are computed by trying everything.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Synthetic content of random bindings: each item is written, and any wrong byte is found and named.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Bindings made for random placements, against the definition of what a participant owns, element by element.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

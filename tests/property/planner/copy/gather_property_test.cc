@@ -1,4 +1,5 @@
 // What a transfer costs directly and packed, against operations that are counted one by one.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Strided steps, their contiguous pieces, their cuts and their batches, against each byte written out.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

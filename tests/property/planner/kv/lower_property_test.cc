@@ -1,5 +1,6 @@
 // Steps of random plans and bindings, against definitions written out element by element: where each byte lies, and
 // that no other byte is touched.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Where the rows of common tokens lie on both sides, against a walk from token to token.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Transfer plans in JSON: drawn plans, plans written in another order, and damaged text. The expected text is what
 // nlohmann's library prints for the same values, with sorted fields and in ASCII.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

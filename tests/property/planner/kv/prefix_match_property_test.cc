@@ -1,6 +1,7 @@
 // The longest prefix that a store can restore, over random schemas, layouts and stores, against the definition written
 // out token by token.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Bindings that get other pages: the steps after a rebind are those of binding and lowering anew.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Sets of tokens, against each token looked at.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
