@@ -11,14 +11,16 @@ namespace crossdock {
 
 void FieldWriter::header(std::string_view schema) {
   CHECK(constant_count_ == 0);
-  constants_ = {Constant{"version", {}}, Constant{"schema", schema}};
+  constants_[0] = Constant{"version", {}};
+  constants_[1] = Constant{"schema", schema};
   constant_count_ = 2;
 }
 
 size_t FieldWriter::kind(std::span<const std::string_view> kinds, size_t index) {
-  CHECK(constant_count_ == 0 && index < kinds.size());
-  constants_[0] = Constant{"kind", kinds[index]};
-  constant_count_ = 1;
+  constexpr std::string_view kKind = "kind";
+  CHECK(index < kinds.size() && constant_count_ < constants_.size());
+  CHECK(constant_count_ == 0 || kKind < constants_[constant_count_ - 1].name);
+  constants_[constant_count_++] = Constant{kKind, kinds[index]};
   return index;
 }
 

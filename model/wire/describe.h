@@ -54,6 +54,7 @@ class FieldReader {
   // Empty where the field is not there. Each of the following returns whether it is.
   template <class Value, class Form>
   bool optional(std::string_view name, std::optional<Value>& value, const Form& form) {
+    value.reset();
     return in_.optional(name, [&](const JsonCursor& cursor) { form.read(cursor, value.emplace()); });
   }
   // A field that is not written when it has its usual value, and need not be there.
@@ -136,7 +137,7 @@ class FieldWriter {
   void write_constant();
 
   JsonWriter& out_;
-  std::array<Constant, 2> constants_;  // sorted by name, the next one last
+  std::array<Constant, 3> constants_;  // sorted by name, the next one last
   size_t constant_count_ = 0;
 };
 
@@ -197,6 +198,20 @@ Value& some(std::optional<Value>& value) {
 template <class Value>
 const Value& some(const std::optional<Value>& value) {
   return *value;
+}
+
+// An optional value behind the field 'kind': one of two kinds says that the field `name` holds it, the other that there
+// is none, whatever value it had before.
+struct OptionalKinds {
+  std::array<std::string_view, 2> names;  // in the order in which they are named when another is read
+  size_t with;                            // index of the kind that has the value
+};
+template <class Fields, class Optional, class Form>
+void describe_optional(Fields& fields, const OptionalKinds& kinds, std::string_view name, Optional& value,
+                       const Form& form) {
+  const bool has_value = fields.kind(kinds.names, value ? kinds.with : 1 - kinds.with) == kinds.with;
+  if constexpr (Fields::kReads) value.reset();
+  if (has_value) fields.required(name, some(value), form);
 }
 
 namespace form {

@@ -213,6 +213,26 @@ TEST(Describe, AKindPutsItsNameAtItsPlaceAndDecidesTheOtherFields) {
   EXPECT_TRUE(is_refused<Shape>(kShape, "{}", "field 'kind' is missing"));
 }
 
+TEST(Describe, AnOptionalValueThatIsNotThereIsEmptyWhateverItWas) {
+  using Number = std::optional<uint64_t>;
+  constexpr OptionalKinds kKinds = {{"some", "none"}, 0};
+  const auto behind_kind = form::object(
+      [&](auto& fields, auto& value) { describe_optional(fields, kKinds, "value", value, form::number(1)); });
+  EXPECT_EQ(written(behind_kind, Number(3)), R"({"kind":"some","value":3})");
+  EXPECT_EQ(written(behind_kind, Number()), R"({"kind":"none"})");
+  const auto alone = form::object([](auto& fields, auto& value) { fields.optional("value", value, form::number(1)); });
+  for (const std::string& absent : {std::string("{}"), std::string(R"({"kind":"none"})")}) {
+    Number value = 1;
+    EXPECT_EQ(absent == "{}" ? refusals(alone, absent, value) : refusals(behind_kind, absent, value), "");
+    EXPECT_FALSE(value.has_value()) << absent;
+  }
+  Number value;
+  EXPECT_EQ(refusals(behind_kind, R"({"kind":"some","value":3})", value), "");
+  EXPECT_EQ(value, 3U);
+  EXPECT_TRUE(is_refused<Number>(behind_kind, R"({"kind":"none","value":3})", "field 'value' is unknown"));
+  EXPECT_TRUE(is_refused<Number>(behind_kind, R"({"kind":"any"})", "'any' is not one of some, none"));
+}
+
 TEST(Describe, EachFormRefusesWhatBreaksItsRule) {
   EXPECT_TRUE(is_refused<uint64_t>(form::number(2), "1", "1 is below 2"));
   EXPECT_TRUE(is_refused<uint64_t>(form::number(2), "-1", "-1 is not an integer from 0"));
