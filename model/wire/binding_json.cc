@@ -1,93 +1,48 @@
 #include "model/wire/codec.h"
+#include "model/wire/kv_forms.h"
 
 namespace crossdock {
 namespace {
 
-void encode_device(JsonWriter& out, const Device& device) {
-  out.begin_object();
-  out.key("id").string(device.id.text());
-  out.key("kind").string(device.kind);
-  out.key("registration_bytes_max").number(device.registration_bytes_max);
-  out.end_object();
-}
+constexpr auto kDevice = form::object([](auto& fields, auto& device) {
+  fields.required("id", device.id, form::kName);
+  fields.required("kind", device.kind, form::kName);
+  fields.required("registration_bytes_max", device.registration_bytes_max, form::number(1));
+});
 
-Device decode_device(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  Device device;
-  device.id = DeviceId(in.name("id"));
-  device.kind = in.name("kind");
-  device.registration_bytes_max = in.number("registration_bytes_max", 1);
-  in.finish();
-  return device;
-}
+constexpr auto kRegion = form::object([](auto& fields, auto& region) {
+  fields.optional("address", region.address, form::number());
+  fields.required("bytes", region.bytes, form::number());
+  fields.required("device", region.device, form::kName);
+  fields.optional("endpoint", region.endpoint, form::kName);
+  fields.required("epoch", region.epoch, form::number());
+  fields.required("id", region.id, form::kName);
+});
 
-void encode_region(JsonWriter& out, const Region& region) {
-  out.begin_object();
-  if (region.address) out.key("address").number(*region.address);
-  out.key("bytes").number(region.bytes);
-  out.key("device").string(region.device.text());
-  if (region.endpoint) out.key("endpoint").string(*region.endpoint);
-  out.key("epoch").number(region.epoch);
-  out.key("id").string(region.id.text());
-  out.end_object();
-}
-
-Region decode_region(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  Region region;
-  region.address = in.optional_number("address");
-  region.bytes = in.number("bytes");
-  region.device = DeviceId(in.name("device"));
-  in.optional("endpoint", [&](const JsonCursor& endpoint) { region.endpoint = endpoint.name(); });
-  region.epoch = in.number("epoch");
-  region.id = RegionId(in.name("id"));
-  in.finish();
-  return region;
-}
+constexpr auto kBinding = [](auto& fields, auto& binding) {
+  fields.required("devices", binding.devices, form::list_of(kDevice));
+  fields.required("generation", binding.generation, form::number());
+  fields.required("instance", binding.instance, form::kName);
+  fields.required("operation", binding.operation, form::kName);
+  fields.required("page_tables", binding.page_tables, form::list_of(form::kPageTable));
+  fields.required("participant", binding.participant, form::kName);
+  fields.required("placement_digest", binding.placement_digest, form::kDigest);
+  fields.required("regions", binding.regions, form::list_of(kRegion));
+  fields.required("resource", binding.resource, form::kName);
+  fields.required("revision", binding.revision, form::kName);
+  fields.required("snapshot_digest", binding.snapshot_digest, form::kDigest);
+  fields.required("tokens", binding.tokens, form::kInterval);
+  fields.required("views", binding.views, form::list_of(form::kView));
+};
 
 }  // namespace
 
 void DocumentCodec<RuntimeBinding>::encode(JsonWriter& out, const RuntimeBinding& binding, bool with_header) {
-  out.begin_object();
-  out.key("devices");
-  encode_list(out, binding.devices, encode_device);
-  out.key("generation").number(binding.generation);
-  out.key("instance").string(binding.instance.text());
-  out.key("operation").string(binding.operation.text());
-  out.key("page_tables");
-  crossdock::encode(out, binding.page_tables);
-  out.key("participant").string(binding.participant.text());
-  out.key("placement_digest").string(binding.placement_digest.hex());
-  out.key("regions");
-  encode_list(out, binding.regions, encode_region);
-  out.key("resource").string(binding.resource.text());
-  out.key("revision").string(binding.revision.text());
-  encode_schema(out, kSchema, with_header);
-  out.key("snapshot_digest").string(binding.snapshot_digest.hex());
-  out.key("tokens");
-  crossdock::encode(out, binding.tokens);
-  encode_version(out, with_header);
-  out.key("views");
-  crossdock::encode(out, binding.views);
-  out.end_object();
+  write_document(out, binding, kBinding, with_header);
 }
 
 RuntimeBinding DocumentCodec<RuntimeBinding>::decode_fields(ObjectReader& in) {
-  RuntimeBinding binding;
-  in.required("devices", [&](const JsonCursor& list) { binding.devices = decode_list(list, decode_device); });
-  binding.generation = in.number("generation");
-  binding.instance = InstanceId(in.name("instance"));
-  binding.operation = OperationId(in.name("operation"));
-  in.required("page_tables", [&](const JsonCursor& list) { binding.page_tables = decode_page_tables(list); });
-  binding.participant = ParticipantId(in.name("participant"));
-  binding.placement_digest = in.digest("placement_digest");
-  in.required("regions", [&](const JsonCursor& list) { binding.regions = decode_list(list, decode_region); });
-  binding.resource = ResourceId(in.name("resource"));
-  binding.revision = RevisionId(in.name("revision"));
-  binding.snapshot_digest = in.digest("snapshot_digest");
-  binding.tokens = in.range("tokens");
-  in.required("views", [&](const JsonCursor& list) { binding.views = decode_views(list); });
-  return binding;
+  return take_document<RuntimeBinding>(in, kBinding);
 }
 
 }  // namespace crossdock

@@ -35,6 +35,22 @@ struct DocumentCodec;
 CROSSDOCK_FOR_EACH_DOCUMENT(CROSSDOCK_DOCUMENT_CODEC)
 #undef CROSSDOCK_DOCUMENT_CODEC
 
+// What encode() and decode_fields() do with describe(fields, document).
+template <class Document, class Describe>
+void write_document(JsonWriter& out, const Document& document, const Describe& describe, bool with_header) {
+  FieldWriter fields(out);
+  if (with_header) fields.header(DocumentCodec<Document>::kSchema);
+  describe(fields, document);
+  fields.end();
+}
+template <class Document, class Describe>
+Document take_document(ObjectReader& in, const Describe& describe) {
+  Document document;
+  FieldReader fields(in);
+  describe(fields, document);
+  return document;
+}
+
 // A document of the kind that stands inside another one, without header.
 template <class Document>
 Document decode_embedded(const JsonCursor& cursor) {
@@ -66,47 +82,5 @@ bool check_header(const JsonCursor& cursor, std::string_view schema);
 // Reads and validates a document that stands with its header inside another one, and is of a kind that `schemas` names.
 // Empty, and diagnostics are added, when a rule is broken.
 std::optional<AnyDocument> decode_document_of(const JsonCursor& cursor, std::span<const std::string_view> schemas);
-
-// The two header fields, at their places in the sorted order; nothing when `with_header` is false.
-void encode_schema(JsonWriter& out, std::string_view schema, bool with_header);
-void encode_version(JsonWriter& out, bool with_header);
-
-void encode(JsonWriter& out, Range range);
-void encode(JsonWriter& out, const IntervalSet& set);
-void encode(JsonWriter& out, const std::vector<ComponentName>& names);
-std::vector<ComponentName> decode_component_names(const JsonCursor& cursor);
-
-void encode_component(JsonWriter& out, const Component& component);
-Component decode_component(const JsonCursor& cursor);
-
-// Without a window all tokens live.
-void encode_live_tokens(JsonWriter& out, const std::optional<uint64_t>& window_tokens);
-std::optional<uint64_t> decode_live_tokens(const JsonCursor& cursor);
-
-void encode(JsonWriter& out, const CyclicTokens& cycle);
-CyclicTokens decode_cycle(const JsonCursor& cursor);
-
-void encode(JsonWriter& out, const std::vector<PageTable>& tables);
-std::vector<PageTable> decode_page_tables(const JsonCursor& cursor);
-
-void encode(JsonWriter& out, const std::vector<View>& views);
-std::vector<View> decode_views(const JsonCursor& cursor);
-
-// Reads each element of an array with decode_element(const JsonCursor&).
-template <class Decode>
-auto decode_list(const JsonCursor& cursor, Decode decode_element) {
-  std::vector<decltype(decode_element(cursor))> list;
-  list.reserve(cursor.value.kind() == JsonKind::kArray ? cursor.value.size() : 0);
-  cursor.for_each([&](const JsonCursor& item) { list.push_back(decode_element(item)); });
-  return list;
-}
-
-// Writes an array with encode_element(out, element) for each.
-template <class Element, class Encode>
-void encode_list(JsonWriter& out, const std::vector<Element>& list, Encode encode_element) {
-  out.begin_array();
-  for (const Element& element : list) encode_element(out, element);
-  out.end_array();
-}
 
 }  // namespace crossdock

@@ -165,47 +165,6 @@ std::string_view schema_name(const AnyDocument& document) {
   return std::visit([]<class Document>(const Valid<Document>&) { return DocumentCodec<Document>::kSchema; }, document);
 }
 
-void encode_schema(JsonWriter& out, std::string_view schema, bool with_header) {
-  if (with_header) out.key("schema").string(schema);
-}
-
-void encode_version(JsonWriter& out, bool with_header) {
-  if (with_header) out.key("version").number(kWireVersion);
-}
-
-void encode(JsonWriter& out, Range range) { out.begin_array().number(range.begin()).number(range.end()).end_array(); }
-
-void encode(JsonWriter& out, const IntervalSet& set) {
-  encode_list(out, set.ranges(), [](JsonWriter& list, Range range) { encode(list, range); });
-}
-
-void encode(JsonWriter& out, const std::vector<ComponentName>& names) {
-  encode_list(out, names, [](JsonWriter& list, const ComponentName& name) { list.string(name.text()); });
-}
-
-std::vector<ComponentName> decode_component_names(const JsonCursor& cursor) {
-  return decode_list(cursor, [](const JsonCursor& name) { return ComponentName(name.name()); });
-}
-
-void encode(JsonWriter& out, const CyclicTokens& cycle) {
-  out.begin_object();
-  out.key("block_tokens").number(cycle.block_tokens);
-  out.key("blocks");
-  encode(out, cycle.blocks);
-  out.key("cycle_blocks").number(cycle.cycle_blocks);
-  out.end_object();
-}
-
-CyclicTokens decode_cycle(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  CyclicTokens cycle;
-  cycle.block_tokens = in.number("block_tokens", 1);
-  cycle.blocks = in.interval_set("blocks");
-  cycle.cycle_blocks = in.number("cycle_blocks", 1);
-  in.finish();
-  return cycle;
-}
-
 #define CROSSDOCK_INSTANTIATE(Document, schema)                                                                       \
   template std::optional<Valid<Document>> read_document<Document>(std::string_view, const JsonLimits&, Diagnostics&); \
   template std::string to_json<Document>(const Valid<Document>&);                                                     \

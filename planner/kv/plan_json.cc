@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "model/wire/codec.h"
+#include "model/wire/kv_forms.h"
 
 namespace crossdock {
 namespace {
@@ -44,155 +43,136 @@ const KindForm& form_of(PlanKind kind) {
   return *form;
 }
 
-// kAnyKind, and a diagnostic, when there is none.
-const KindForm& read_kind(ObjectReader& in) {
-  std::vector<std::string_view> names;
-  names.reserve(kPlanKinds.size());
-  for (const PlanKindName& known : kPlanKinds) names.push_back(known.name);
-  const std::string name = in.choice("kind", names);
-  for (const PlanKindName& known : kPlanKinds)
-    if (known.name == name) return form_of(known.kind);
-  return kAnyKind;
+constexpr auto kKindNames = [] {
+  std::array<std::string_view, kPlanKinds.size()> names;
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kPlanKinds[i].name;
+  return names;
+}();
+
+size_t index_of(PlanKind kind) {
+  size_t i = 0;
+  while (kPlanKinds[i].kind != kind) CHECK(++i < kPlanKinds.size());
+  return i;
 }
 
-void encode_side(JsonWriter& out, const Sha256Digest& named, const AnyDocument* document,
-                 std::span<const std::string_view> schemas) {
-  out.begin_object();
-  out.key("digest").string(named.hex());
-  if (document != nullptr) {
-    CHECK(std::find(schemas.begin(), schemas.end(), schema_name(*document)) != schemas.end());
-    const std::string text = to_json(*document);
-    CHECK(sha256(text) == named);
-    out.key("document").raw(text);
+// A side names its document, and may carry it.
+struct ReadSide {
+  Sha256Digest named;
+  std::optional<AnyDocument> document;
+};
+struct WrittenSide {
+  const Sha256Digest& named;
+  const AnyDocument* document;
+};
+
+struct SideForm {
+  std::span<const std::string_view> schemas;
+
+  void read(const JsonCursor& cursor, ReadSide& side) const {
+    const uint64_t diagnostics_before = cursor.diagnostics.total();
+    ObjectReader in(cursor);
+    side.named = in.digest("digest");
+    const bool has_name = cursor.diagnostics.total() == diagnostics_before;
+    in.optional("document", [&](const JsonCursor& carried) {
+      side.document = decode_document_of(carried, schemas);
+      if (!side.document || !has_name) return;
+      const Sha256Digest own = digest(*side.document);
+      if (own != side.named)
+        carried.refuse(Rule::kPlanIdentity,
+                       fmt::format("the document's digest is {}, the plan names {}", own.hex(), side.named.hex()));
+    });
+    in.finish();
   }
-  out.end_object();
-}
-
-void decode_side(const JsonCursor& cursor, std::span<const std::string_view> schemas, Sha256Digest& named,
-                 std::optional<AnyDocument>& document) {
-  const uint64_t diagnostics_before = cursor.diagnostics.total();
-  ObjectReader in(cursor);
-  named = in.digest("digest");
-  const bool has_name = cursor.diagnostics.total() == diagnostics_before;
-  in.optional("document", [&](const JsonCursor& carried) {
-    document = decode_document_of(carried, schemas);
-    if (!document || !has_name) return;
-    const Sha256Digest own = digest(*document);
-    if (own != named)
-      carried.refuse(Rule::kPlanIdentity,
-                     fmt::format("the document's digest is {}, the plan names {}", own.hex(), named.hex()));
-  });
-  in.finish();
-}
-
-void encode_end(JsonWriter& out, const PlanEnd& end) { out.string(end.text()); }
-
-PlanEnd decode_end(const JsonCursor& cursor) { return PlanEnd(cursor.name()); }
-
-void encode_layer_set(JsonWriter& out, const IntervalSet& layers) { encode(out, layers); }
-
-IntervalSet decode_layer_set(const JsonCursor& cursor) { return cursor.interval_set(); }
-
-void encode_tensor(JsonWriter& out, const PlanTensor& tensor) {
-  out.begin_object();
-  out.key("component");
-  encode_component(out, tensor.component);
-  out.key("layers");
-  encode(out, tensor.layers);
-  out.key("live_tokens");
-  encode_live_tokens(out, tensor.window_tokens);
-  out.key("tokens");
-  encode(out, tensor.tokens);
-  out.end_object();
-}
-
-PlanTensor decode_tensor(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  PlanTensor tensor;
-  in.required("component", [&](const JsonCursor& component) { tensor.component = decode_component(component); });
-  tensor.layers = in.interval_set("layers");
-  in.required("live_tokens", [&](const JsonCursor& live) { tensor.window_tokens = decode_live_tokens(live); });
-  tensor.tokens = in.range("tokens");
-  in.finish();
-  return tensor;
-}
-
-void encode_token_set(JsonWriter& out, const TokenSet& tokens) {
-  out.begin_object();
-  if (tokens.cycle) {
-    out.key("cycle");
-    encode(out, *tokens.cycle);
+  void write(JsonWriter& out, const WrittenSide& side) const {
+    out.begin_object();
+    out.key("digest").string(side.named.hex());
+    if (side.document != nullptr) {
+      CHECK(std::find(schemas.begin(), schemas.end(), schema_name(*side.document)) != schemas.end());
+      const std::string text = to_json(*side.document);
+      CHECK(sha256(text) == side.named);
+      out.key("document").raw(text);
+    }
+    out.end_object();
   }
-  out.key("intervals");
-  encode(out, tokens.intervals);
-  out.end_object();
-}
+};
 
-TokenSet decode_token_set(const JsonCursor& cursor) {
-  ObjectReader in(cursor);
-  TokenSet tokens;
-  in.optional("cycle", [&](const JsonCursor& cycle) { tokens.cycle = decode_cycle(cycle); });
-  tokens.intervals = in.interval_set("intervals");
-  in.finish();
-  return tokens;
-}
+constexpr auto kTensor = form::object([](auto& fields, auto& tensor) {
+  fields.required("component", tensor.component, form::kComponent);
+  fields.required("layers", tensor.layers, form::kIntervals);
+  fields.required("live_tokens", tensor.window_tokens, form::kLiveTokens);
+  fields.required("tokens", tensor.tokens, form::kInterval);
+});
 
-void encode_edge(JsonWriter& out, const Edge& edge) {
-  out.begin_array();
-  out.number(edge.target).number(edge.source).number(edge.tensor).number(edge.layer_set);
-  out.number(edge.heads.begin()).number(edge.heads.end()).number(edge.token_set);
-  out.end_array();
-}
+constexpr auto kTokenSet = form::object([](auto& fields, auto& tokens) {
+  fields.optional("cycle", tokens.cycle, form::kCycle);
+  fields.required("intervals", tokens.intervals, form::kIntervals);
+});
 
-// An index into a list. Larger ones than fit are no entry of any list.
-uint32_t decode_index(const JsonCursor& cursor) {
-  constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
-  const uint64_t value = cursor.unsigned_integer();
-  if (value > kMax) cursor.refuse(Rule::kFieldInteger, fmt::format("{} is not an integer from 0 to {}", value, kMax));
-  return static_cast<uint32_t>(value);
-}
-
-Edge decode_edge(const JsonCursor& cursor) {
-  std::array<uint64_t, 7> numbers = {};
-  constexpr uint32_t kHeadBegin = 4;
-  constexpr uint32_t kHeadEnd = 5;
-  if (!cursor.require(JsonKind::kArray)) return {};
-  if (cursor.value.size() != numbers.size()) {
-    cursor.refuse(Rule::kFieldType, fmt::format("an edge has {} numbers, not {}", numbers.size(), cursor.value.size()));
-    return {};
+// An edge is an array of numbers: there are many.
+struct EdgeForm {
+  void read(const JsonCursor& cursor, Edge& edge) const {
+    std::array<uint64_t, 7> numbers = {};
+    constexpr uint32_t kHeadBegin = 4;
+    constexpr uint32_t kHeadEnd = 5;
+    if (!cursor.require(JsonKind::kArray)) return;
+    if (cursor.value.size() != numbers.size())
+      return cursor.refuse(Rule::kFieldType,
+                           fmt::format("an edge has {} numbers, not {}", numbers.size(), cursor.value.size()));
+    cursor.for_each([&](const JsonCursor& item) {
+      const uint32_t i = item.path.index;
+      numbers[i] = i == kHeadBegin || i == kHeadEnd ? item.unsigned_integer() : read_index(item);
+    });
+    const std::optional<Range> heads = Range::make(numbers[kHeadBegin], numbers[kHeadEnd]);
+    if (!heads)
+      cursor.refuse(Rule::kIntervals,
+                    fmt::format("heads [{},{}) end before they begin", numbers[kHeadBegin], numbers[kHeadEnd]));
+    const auto index = [&](size_t i) { return static_cast<uint32_t>(numbers[i]); };
+    edge = Edge{index(0), index(1), index(2), index(3), heads.value_or(Range()), index(6)};
   }
-  cursor.for_each([&](const JsonCursor& item) {
-    const uint32_t i = item.path.index;
-    numbers[i] = i == kHeadBegin || i == kHeadEnd ? item.unsigned_integer() : decode_index(item);
-  });
-  const std::optional<Range> heads = Range::make(numbers[kHeadBegin], numbers[kHeadEnd]);
-  if (!heads)
-    cursor.refuse(Rule::kIntervals,
-                  fmt::format("heads [{},{}) end before they begin", numbers[kHeadBegin], numbers[kHeadEnd]));
-  const auto index = [&](size_t i) { return static_cast<uint32_t>(numbers[i]); };
-  return Edge{index(0), index(1), index(2), index(3), heads.value_or(Range()), index(6)};
-}
+  void write(JsonWriter& out, const Edge& edge) const {
+    out.begin_array();
+    out.number(edge.target).number(edge.source).number(edge.tensor).number(edge.layer_set);
+    out.number(edge.heads.begin()).number(edge.heads.end()).number(edge.token_set);
+    out.end_array();
+  }
 
-// All fields but those of the header, which has been read.
-void decode_fields(const JsonCursor& cursor, TransferPlan& plan, std::optional<AnyDocument>& source,
-                   std::optional<AnyDocument>& target) {
-  ObjectReader in(cursor);
-  in.required("edges", [&](const JsonCursor& list) { plan.edges = decode_list(list, decode_edge); });
-  const KindForm& form = read_kind(in);
-  plan.kind = form.kind;
-  in.required("layer_sets", [&](const JsonCursor& list) { plan.layer_sets = decode_list(list, decode_layer_set); });
-  in.string("schema");
-  in.optional("snapshot_tokens", [&](const JsonCursor& tokens) { plan.snapshot_tokens = tokens.range(); });
-  in.required("source", [&](const JsonCursor& side) { decode_side(side, form.sources, plan.source_digest, source); });
-  in.required("sources", [&](const JsonCursor& list) { plan.sources = decode_list(list, decode_end); });
-  in.required("target", [&](const JsonCursor& side) { decode_side(side, form.targets, plan.target_digest, target); });
-  in.required("targets", [&](const JsonCursor& list) { plan.targets = decode_list(list, decode_end); });
-  in.required("tensors", [&](const JsonCursor& list) { plan.tensors = decode_list(list, decode_tensor); });
-  in.required("token_sets", [&](const JsonCursor& list) { plan.token_sets = decode_list(list, decode_token_set); });
-  plan.tokens = in.range("tokens");
-  in.number("version");
-  in.finish();
-}
+ private:
+  // An index into a list. Larger ones than fit are no entry of any list.
+  static uint64_t read_index(const JsonCursor& cursor) {
+    uint32_t index = 0;
+    form::kUint32.read(cursor, index);
+    return index;
+  }
+};
+
+struct ReadPlan {
+  TransferPlan plan;
+  ReadSide source;
+  ReadSide target;
+};
+struct WrittenPlan {
+  const TransferPlan& plan;
+  WrittenSide source;
+  WrittenSide target;
+};
+
+constexpr auto kPlan = form::object([](auto& fields, auto& document) {
+  auto& plan = document.plan;
+  fields.header(kSchema);
+  fields.required("edges", plan.edges, form::list_of(EdgeForm()));
+  const size_t kind = fields.kind(kKindNames, index_of(plan.kind));
+  const KindForm& form = kind < kPlanKinds.size() ? form_of(kPlanKinds[kind].kind) : kAnyKind;
+  if constexpr (std::remove_reference_t<decltype(fields)>::kReads) plan.kind = form.kind;
+  fields.required("layer_sets", plan.layer_sets, form::list_of(form::kIntervals));
+  fields.optional("snapshot_tokens", plan.snapshot_tokens, form::kInterval);
+  fields.required("source", document.source, SideForm{form.sources});
+  fields.required("sources", plan.sources, form::list_of(form::kName));
+  fields.required("target", document.target, SideForm{form.targets});
+  fields.required("targets", plan.targets, form::list_of(form::kName));
+  fields.required("tensors", plan.tensors, form::list_of(kTensor));
+  fields.required("token_sets", plan.token_sets, form::list_of(kTokenSet));
+  fields.required("tokens", plan.tokens, form::kInterval);
+});
 
 }  // namespace
 
@@ -204,46 +184,19 @@ std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& l
   if (!check_header(cursor, kSchema)) return std::nullopt;
   diagnostics.set_document("plan");
   const uint64_t diagnostics_before = diagnostics.total();
-  TransferPlan plan;
-  std::optional<AnyDocument> source;
-  std::optional<AnyDocument> target;
-  decode_fields(cursor, plan, source, target);
+  ReadPlan read;
+  kPlan.read(cursor, read);
+  read.plan.source_digest = read.source.named;
+  read.plan.target_digest = read.target.named;
   if (diagnostics.total() != diagnostics_before) return std::nullopt;
-  std::optional<Valid<TransferPlan>> valid = Valid<TransferPlan>::make(std::move(plan), diagnostics);
+  std::optional<Valid<TransferPlan>> valid = Valid<TransferPlan>::make(std::move(read.plan), diagnostics);
   if (!valid) return std::nullopt;
-  return PlanDocument{std::move(*valid), std::move(source), std::move(target)};
+  return PlanDocument{std::move(*valid), std::move(read.source.document), std::move(read.target.document)};
 }
 
 std::string plan_to_json(const Valid<TransferPlan>& plan, const AnyDocument* source, const AnyDocument* target) {
-  const KindForm& form = form_of(plan->kind);
   JsonWriter out;
-  out.begin_object();
-  out.key("edges");
-  encode_list(out, plan->edges, encode_edge);
-  out.key("kind").string(plan_kind_name(plan->kind));
-  out.key("layer_sets");
-  encode_list(out, plan->layer_sets, encode_layer_set);
-  encode_schema(out, kSchema, true);
-  if (plan->snapshot_tokens) {
-    out.key("snapshot_tokens");
-    encode(out, *plan->snapshot_tokens);
-  }
-  out.key("source");
-  encode_side(out, plan->source_digest, source, form.sources);
-  out.key("sources");
-  encode_list(out, plan->sources, encode_end);
-  out.key("target");
-  encode_side(out, plan->target_digest, target, form.targets);
-  out.key("targets");
-  encode_list(out, plan->targets, encode_end);
-  out.key("tensors");
-  encode_list(out, plan->tensors, encode_tensor);
-  out.key("token_sets");
-  encode_list(out, plan->token_sets, encode_token_set);
-  out.key("tokens");
-  encode(out, plan->tokens);
-  encode_version(out, true);
-  out.end_object();
+  kPlan.write(out, WrittenPlan{*plan, {plan->source_digest, source}, {plan->target_digest, target}});
   return out.take();
 }
 
