@@ -23,7 +23,6 @@
 #include "base/checked.h"
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "base/interval_map.h"
 #include "base/interval_set.h"
 #include "base/range.h"
 #include "base/rng.h"
@@ -214,56 +213,6 @@ RC_GTEST_PROP(IntervalSetProperty, OnlyTheOneFormIsCanonical, ()) {
   RC_ASSERT(taken.has_value());
   RC_ASSERT(taken->ranges() == form);
   RC_ASSERT(IntervalSet::from_canonical(ranges).has_value() == (ranges == form));
-}
-
-RC_GTEST_PROP(IntervalMapProperty, AgreesWithAMapOfKeysAfterAnySteps, ()) {
-  constexpr int kErase = 0;
-  const uint64_t origin = *any_origin();
-  const auto steps = *rc::gen::container<std::vector<std::pair<Offsets, int>>>(
-      rc::gen::pair(any_offsets(), rc::gen::inRange(kErase, 4)));
-  IntervalMap<int> map;
-  std::map<uint64_t, int> naive;
-  for (const auto& [offsets, value] : steps) {
-    const Range range = range_at(origin, offsets);
-    value == kErase ? map.erase(range) : map.assign(range, value);
-    for (const uint64_t key : members({range})) {
-      naive.erase(key);
-      if (value != kErase) naive[key] = value;
-    }
-  }
-
-  using Piece = std::pair<Range, int>;
-  std::vector<Piece> expected;
-  for (const auto& [key, value] : naive) {
-    if (!expected.empty() && expected.back().first.end() == key && expected.back().second == value)
-      expected.back().first = Range(expected.back().first.begin(), key + 1);
-    else
-      expected.emplace_back(Range(key, key + 1), value);
-  }
-  std::vector<Piece> found;
-  map.for_each_in(Range::all(), [&](Range piece, int value) { found.emplace_back(piece, value); });
-  RC_ASSERT(found == expected);
-  RC_ASSERT(map.range_count() == expected.size());
-  RC_ASSERT(map.empty() == naive.empty());
-
-  IntervalMap<int> rewritten;
-  for (const auto& [key, value] : naive) rewritten.assign(Range(key, key + 1), value);
-  RC_ASSERT(map == rewritten);
-
-  for (uint64_t offset = 0; offset <= kUniverse; ++offset) {
-    const int* value = map.find(origin + offset);
-    const auto it = naive.find(origin + offset);
-    RC_ASSERT((value == nullptr) == (it == naive.end()));
-    if (value != nullptr) RC_ASSERT(*value == it->second);
-  }
-
-  const Range part = range_at(origin, *any_offsets());
-  std::map<uint64_t, int> in_part;
-  map.for_each_in(part, [&](Range piece, int value) {
-    for (const uint64_t key : members({piece})) in_part[key] = value;
-  });
-  std::erase_if(naive, [&](const auto& entry) { return entry.first < part.begin() || entry.first >= part.end(); });
-  RC_ASSERT(in_part == naive);
 }
 
 RC_GTEST_PROP(SweepProperty, AgreesWithACountPointByPoint, ()) {
