@@ -20,10 +20,9 @@
 #include "planner/kv/bound_side.h"
 #include "planner/kv/expand.h"
 #include "planner/kv/lower.h"
-#include "planner/kv/make_plan.h"
 #include "planner/kv/plan_json.h"
+#include "planner/kv/prepare.h"
 #include "planner/kv/store_geometry.h"
-#include "planner/kv/verify_plan.h"
 
 namespace crossdock::cli {
 namespace {
@@ -402,37 +401,36 @@ int run(const Options& options) {
     return kBadInput;
 
   const auto begin = std::chrono::steady_clock::now();
+  const auto ms_since = [](auto from) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
+  };
   Diagnostics diagnostics("plan");
-  BalanceReport balance;
-  const auto plan =
-      make_plan(*work.source->side, *work.target->side, work.plan_options, PlanLimits(), diagnostics, &balance);
+  const std::optional<ProvedPlan> proved = make_proved_plan(*work.source->side, *work.target->side, work.plan_options,
+                                                            PlanLimits(), VerifyLimits(), diagnostics);
   const std::string label = fmt::format("{} -> {}", work.source->path, work.target->path);
-  if (!plan) return fail(label, diagnostics);
-  const auto planned = std::chrono::steady_clock::now();
-  const PlanProof proof = verify_plan(*plan, *work.source->side, *work.target->side, VerifyLimits(), diagnostics);
-  if (!diagnostics.empty()) return fail(label, diagnostics);
-  const auto proved = std::chrono::steady_clock::now();
-  const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
-  log_info(fmt::format("planned in {:.3f} ms, proved in {:.3f} ms", ms(begin, planned), ms(planned, proved)));
+  if (!proved) return fail(label, diagnostics);
+  log_info(fmt::format("planned and proved in {:.3f} ms", ms_since(begin)));
+  const Valid<TransferPlan>& plan = proved->plan;
 
   std::optional<LoweredPlan> lowered;
   if (work.source_bytes && work.target_bytes) {
-    lowered = lower(**plan, *work.source_bytes, *work.target_bytes, LowerOptions(), LowerLimits(), diagnostics);
+    const auto lower_begin = std::chrono::steady_clock::now();
+    lowered = lower(*plan, *work.source_bytes, *work.target_bytes, LowerOptions(), LowerLimits(), diagnostics);
     if (!lowered) return fail(label, diagnostics);
-    log_info(fmt::format("lowered in {:.3f} ms", ms(proved, std::chrono::steady_clock::now())));
+    log_info(fmt::format("lowered in {:.3f} ms", ms_since(lower_begin)));
   }
-  if (const int code = write_files(options, work, *plan); code != kDone) return code;
+  if (const int code = write_files(options, work, plan); code != kDone) return code;
   const LoweredPlan* steps = lowered ? &*lowered : nullptr;
-  if (options.expand) return print_expanded(work, **plan, steps);
+  if (options.expand) return print_expanded(work, *plan, steps);
   if (options.output == "-") return kDone;
 
-  PlanReport report{**plan,
-                    digest(*plan),
+  PlanReport report{*plan,
+                    digest(plan),
                     work.source->side->label(),
                     work.target->side->label(),
-                    proof,
-                    required_volume(**plan, *work.target->side),
-                    balance,
+                    proved->proof,
+                    required_volume(*plan, *work.target->side),
+                    proved->balance,
                     steps,
                     {}};
   if (steps != nullptr) report.transport = transport_of(options);

@@ -34,11 +34,10 @@ PlanCache::PlanPointer PlanCache::plan(const PlanSide& source, const PlanSide& t
     ++counts_.plans_reused;
     return *known;
   }
-  std::optional<Valid<TransferPlan>> made =
-      make_proved_plan(source, target, options, limits_.plan, limits_.verify, diagnostics);
+  std::optional<ProvedPlan> made = make_proved_plan(source, target, options, limits_.plan, limits_.verify, diagnostics);
   if (!made) return nullptr;
   ++counts_.plans_made;
-  return plans_.put(key, std::make_shared<const Valid<TransferPlan>>(std::move(*made)));
+  return plans_.put(key, std::make_shared<const Valid<TransferPlan>>(std::move(made->plan)));
 }
 
 std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, CachedSide source, CachedSide target,

@@ -14,10 +14,16 @@
 
 namespace crossdock {
 
+struct ProvedPlan {
+  Valid<TransferPlan> plan;
+  PlanProof proof;
+  BalanceReport balance;  // zeros unless the options ask for balanced selection
+};
+
 // make_plan(), then verify_plan(). Empty, and diagnostics are added, when one of them finds any.
-std::optional<Valid<TransferPlan>> make_proved_plan(const PlanSide& source, const PlanSide& target,
-                                                    const PlanOptions& options, const PlanLimits& plan_limits,
-                                                    const VerifyLimits& verify_limits, Diagnostics& diagnostics);
+std::optional<ProvedPlan> make_proved_plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
+                                           const PlanLimits& plan_limits, const VerifyLimits& verify_limits,
+                                           Diagnostics& diagnostics);
 
 // Who owns what on one side, and where the bytes lie there. Both outlive it.
 struct PreparedSide {

@@ -1,7 +1,7 @@
-// Reads two placements, makes a plan, proves it, and prints how many edges and bytes for each token it has.
-#include <cstdio>
+// Reads two placements, makes a plan, proves it, and prints its edges and the bytes that it moves for each token.
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "model/wire/documents.h"
@@ -31,10 +31,12 @@ int main(int argc, char** argv) {
   const crossdock::PlanSide from(*source, digest(*source));
   const crossdock::PlanSide to(*target, digest(*target));
   crossdock::Diagnostics diagnostics("plan");
-  const auto plan = crossdock::make_proved_plan(from, to, {}, {}, {}, diagnostics);
+  const std::optional<crossdock::ProvedPlan> plan = crossdock::make_proved_plan(from, to, {}, {}, {}, diagnostics);
   for (const crossdock::Diagnostic& each : diagnostics.kept()) std::cerr << each.to_line() << "\n";
   if (!plan) return 1;
-  std::cout << (*plan)->sources.size() << " sources, " << (*plan)->targets.size() << " targets, "
-            << (*plan)->edges.size() << " edges\n";
+  const crossdock::TransferPlan& made = *plan->plan;
+  const crossdock::PairVolume total = crossdock::total_volume(crossdock::pair_volumes(made));
+  std::cout << made.sources.size() << " sources, " << made.targets.size() << " targets, " << made.edges.size()
+            << " edges, " << total.volume.bytes_per_token << " bytes per token\n";
   return 0;
 }
