@@ -29,7 +29,7 @@ demo: program ## Show what the program does, on a real model
 	@scripts/demo build/release/cli/crossdock
 
 package: build packages-package ## Debian packages of the program and of the libraries (build/release/packages)
-	@cd build/release && cpack -B packages >packages.log 2>&1 || { cat packages.log; exit 1; }
+	@rm -rf build/release/packages; cd build/release && cpack -B packages >packages.log 2>&1 || { cat packages.log; exit 1; }
 	@ls build/release/packages/*.deb
 
 package-test: package ## Install the program's package into a clean root and use it there (as root)
