@@ -27,7 +27,7 @@ std::string_view coordinator_state_name(CoordinatorState state) {
   return kNames[static_cast<size_t>(state)];
 }
 
-Message Coordinator::message(decltype(Message::body) body) const {
+Message Coordinator::message(MessageBody body) const {
   return Message{options_.operation, PeerIdentity(), std::move(body)};
 }
 

@@ -91,7 +91,7 @@ class Coordinator : public Protocol {
   void hand_out(TimePoint now);
   void decide(bool activate, Status cause, TimePoint now);
   std::string missing(bool (*is_there)(const Member&), bool targets_only) const;
-  Message message(decltype(Message::body) body) const;
+  Message message(MessageBody body) const;
 
   CoordinatorOptions options_;
   OpIds ops_;

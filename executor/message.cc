@@ -6,6 +6,13 @@
 
 namespace crossdock {
 
+MessageBody::MessageBody() = default;
+MessageBody::MessageBody(const MessageBody&) = default;
+MessageBody::MessageBody(MessageBody&&) noexcept = default;
+MessageBody& MessageBody::operator=(const MessageBody&) = default;
+MessageBody& MessageBody::operator=(MessageBody&&) noexcept = default;
+MessageBody::~MessageBody() = default;
+
 std::string PeerIdentity::to_text() const {
   return fmt::format("'{}' (instance '{}', generation {})", participant.text(), instance.text(), generation);
 }

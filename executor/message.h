@@ -81,10 +81,23 @@ struct DoneBody {
   bool activated = false;
 };
 
+// Its special members are compiled once, in message.cc, and not in each source that moves a message.
+struct MessageBody : std::variant<ExportBody, JobBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody, DoneBody> {
+  using Variant = variant;
+  using Variant::Variant;
+  using Variant::operator=;
+  MessageBody();
+  MessageBody(const MessageBody&);
+  MessageBody(MessageBody&&) noexcept;
+  MessageBody& operator=(const MessageBody&);
+  MessageBody& operator=(MessageBody&&) noexcept;
+  ~MessageBody();
+};
+
 struct Message {
   OperationId operation;
   PeerIdentity identity;  // empty from the coordinator
-  std::variant<ExportBody, JobBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody, DoneBody> body;
+  MessageBody body;
 
   // "export", "job", ...: what it is about.
   std::string_view kind() const;
@@ -93,7 +106,7 @@ struct Message {
 // In the order of Message::body.
 inline constexpr std::array<std::string_view, 7> kMessageKinds = {"export", "job",      "receipt", "failure",
                                                                   "ready",  "decision", "done"};
-static_assert(kMessageKinds.size() == std::variant_size_v<decltype(Message::body)>);
+static_assert(kMessageKinds.size() == std::variant_size_v<MessageBody::Variant>);
 inline std::string_view Message::kind() const { return kMessageKinds[body.index()]; }
 
 }  // namespace crossdock

@@ -16,7 +16,7 @@ std::string_view transfer_state_name(TransferState state) {
 
 std::string ParticipantProtocol::label() const { return member_text(role_, options_.participant); }
 
-Message ParticipantProtocol::message(decltype(Message::body) body) const {
+Message ParticipantProtocol::message(MessageBody body) const {
   PeerIdentity identity{options_.participant, InstanceId(), 0};
   if (binding() != nullptr) identity = identity_of(*binding());
   return Message{options_.operation, identity, std::move(body)};

@@ -94,7 +94,7 @@ class ParticipantProtocol : public Protocol {
     const AnyBinding* bound = first_.result<AnyBinding>();
     return bound == nullptr ? AnyBinding() : *bound;
   }
-  Message message(decltype(Message::body) body) const;
+  Message message(MessageBody body) const;
   std::string label() const;
   // "target 'p0-t1' could not be reserved: ..."
   Status could_not(std::string_view what, const Status& status) const;

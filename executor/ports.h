@@ -38,11 +38,25 @@ struct StepsChecksum {
   friend bool operator==(const StepsChecksum&, const StepsChecksum&) = default;
 };
 
+// What an operation brought. Its special members are compiled once, in ports.cc, and not in each source that moves one.
+struct CompletionResult
+    : std::variant<std::monostate, PutReceipt, TxnState, Found, GetReport, StepsChecksum, Message, AnyBinding> {
+  using Variant = variant;
+  using Variant::Variant;
+  using Variant::operator=;
+  CompletionResult();
+  CompletionResult(const CompletionResult&);
+  CompletionResult(CompletionResult&&) noexcept;
+  CompletionResult& operator=(const CompletionResult&);
+  CompletionResult& operator=(CompletionResult&&) noexcept;
+  ~CompletionResult();
+};
+
 // The id 0 is no operation's. A completion with it only makes its consumer look again.
 struct Completion {
   OpId op;
   Status status;
-  std::variant<std::monostate, PutReceipt, TxnState, Found, GetReport, StepsChecksum, Message, AnyBinding> result;
+  CompletionResult result;
   bool posted = true;  // false: the post itself was refused, and nothing happened
 };
 

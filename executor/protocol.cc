@@ -32,11 +32,18 @@ Status post_runtime(OpId op, const RuntimePost& call, Runtime& runtime) {
 
 }  // namespace
 
+PostCall::PostCall() = default;
+PostCall::PostCall(const PostCall&) = default;
+PostCall::PostCall(PostCall&&) noexcept = default;
+PostCall& PostCall::operator=(const PostCall&) = default;
+PostCall& PostCall::operator=(PostCall&&) noexcept = default;
+PostCall::~PostCall() = default;
+
 std::string_view Post::name() const {
   constexpr std::array<std::string_view, 14> kNames = {"copy",   "checksum", "revoke",  "begin", "put",
                                                        "commit", "abort",    "lookup",  "get",   "release-lease",
                                                        "send",   "receive",  "runtime", "cancel"};
-  static_assert(std::variant_size_v<decltype(call)> == kNames.size());
+  static_assert(std::variant_size_v<PostCall::Variant> == kNames.size());
   return kNames[call.index()];
 }
 

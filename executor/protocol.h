@@ -68,11 +68,23 @@ struct CancelPost {
   CancelWhere where = CancelWhere::kTransport;
 };
 
+// Its special members are compiled once, in protocol.cc, and not in each source that moves a post.
+struct PostCall : std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost,
+                               LookupPost, GetPost, ReleaseLeasePost, SendPost, RecvPost, RuntimePost, CancelPost> {
+  using Variant = variant;
+  using Variant::Variant;
+  using Variant::operator=;
+  PostCall();
+  PostCall(const PostCall&);
+  PostCall(PostCall&&) noexcept;
+  PostCall& operator=(const PostCall&);
+  PostCall& operator=(PostCall&&) noexcept;
+  ~PostCall();
+};
+
 struct Post {
   OpId op;
-  std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost, LookupPost, GetPost,
-               ReleaseLeasePost, SendPost, RecvPost, RuntimePost, CancelPost>
-      call;
+  PostCall call;
 
   // "copy", "revoke", ...
   std::string_view name() const;

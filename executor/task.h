@@ -21,7 +21,7 @@ void post_due(WorkList& list, TimePoint now, OpIds& ops, std::vector<Post>& post
 
 class Task {
  public:
-  Task(decltype(Post::call) call, const RetryOptions& retry, uint64_t seed)
+  Task(PostCall call, const RetryOptions& retry, uint64_t seed)
       : call_(std::move(call)), list_({0}, WindowLimits{1, 1}, retry, seed) {}
 
   // Posts it when it is due.
@@ -51,7 +51,7 @@ class Task {
   TimePoint wake_at() const { return list_.wake_at(); }
 
  private:
-  decltype(Post::call) call_;
+  PostCall call_;
   WorkList list_;
   std::optional<Completion> result_;
 };

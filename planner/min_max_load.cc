@@ -28,7 +28,6 @@ struct EqualSets {
   std::vector<std::vector<uint32_t>> members;  // of each set: the lists in it, ascending
 };
 
-// Some total order of lists that are not empty. Its direction depends on the machine; nothing else depends on it.
 struct SomeOrder {
   bool operator()(List a, List b) const {
     if (a.size() != b.size()) return a.size() < b.size();
@@ -54,6 +53,7 @@ EqualSets find_equal(std::span<const List> lists) {
 }
 
 // Lists in one array: list i is items[begins[i], begins[i + 1]).
+// One array instead of a vector per list: there is a list for each candidate, and most are short.
 struct Lists {
   std::vector<size_t> begins;
   std::vector<uint32_t> items;
@@ -92,6 +92,9 @@ class FlowGraph {
   }
 
   // Sends the weight of every class to its groups.
+  // Terminates: a component either levels or splits into two proper parts, so there are fewer than 2 * (K + G) of them
+  // for K classes and G groups. An explicit stack instead of recursion, since parts may nest as deep as there are
+  // nodes.
   void balance() {
     std::vector<std::vector<uint32_t>> parts(1);
     for (uint32_t node = 0; node < amount_.size(); ++node) parts.front().push_back(node);
@@ -167,10 +170,14 @@ class FlowGraph {
 
   // True when all weight of the component was sent so that the loads of its candidates are at most one apart. Otherwise
   // `reached_` is the source side of a minimum cut, a proper part of the component.
+  // The room of floor(m) is tried before ceil(m): a maximum flow with ceil(m) alone may leave some candidates far below
+  // the mean. candidate_count is at least 1. A class of a component has all its weight within the component, and weight
+  // can only be in a group.
   bool level(const std::vector<uint32_t>& nodes) {
     uint64_t weight = 0;
     uint64_t candidate_count = 0;
     for (const uint32_t node : nodes) (is_class(node) ? weight : candidate_count) += amount_[node];
+    // load * amount_ is at most `weight`, and that is below kWeightSumLimit, so no product here passes 64 bits.
     const uint64_t load = weight / candidate_count;
     for (const uint32_t node : nodes) {
       room_[node] = is_class(node) ? amount_[node] : load * amount_[node];
@@ -179,6 +186,7 @@ class FlowGraph {
       std::fill(flow_.begin() + static_cast<std::ptrdiff_t>(edges.begin()),
                 flow_.begin() + static_cast<std::ptrdiff_t>(edges.end()), 0);
     }
+    // The second call goes on from the flow of the first: adding room keeps a flow feasible, and no load sinks.
     send(nodes);
     if (reached_.size() == nodes.size()) {  // every candidate is full and some weight, less than one for each, is left
       for (const uint32_t node : nodes)
@@ -212,6 +220,8 @@ class FlowGraph {
   }
 
   // Distances from the classes with weight left to the nearest group with room. False when there is no such group.
+  // The breadth-first half of Dinic's algorithm. It may stop at the first group with room, because send_from() only
+  // follows arcs that lead one level deeper; nodes that it left out keep kNone and are on no shortest path.
   bool find_depths(const std::vector<uint32_t>& nodes) {
     reached_.clear();
     for (const uint32_t node : nodes) {
@@ -234,11 +244,15 @@ class FlowGraph {
   }
 
   // Whether the arc can carry more and stays in its part.
+  // An arc from a class has no limit of its own: all limits are those of weights and candidates. An arc back from a
+  // group needs no test of the part, since flow never crosses parts (split()).
   bool is_open(uint32_t tail, uint64_t arc) const {
     return is_class(tail) ? part_[arcs_[arc].head] == part_[tail] : flow_[arcs_[arc].edge] > 0;
   }
 
   // Sends what it can from one class along shortest paths. Not recursive: a path may be as long as the graph.
+  // cursor_ of a node moves on only past arcs that are of no use until the next find_depths(), so all walks of one
+  // phase together look at each arc once, besides the pushes.
   void send_from(uint32_t start) {
     path_.clear();
     uint32_t node = start;
@@ -266,6 +280,7 @@ class FlowGraph {
 
   // Sends as much as fits along `path_` and cuts the path before its first arc that is full now. Returns its new end.
   uint32_t push(uint32_t start, uint32_t end) {
+    // Subtracting is safe: amount is at most the room of both ends and the flow of every arc that it takes back.
     uint64_t amount = std::min(room_[start], room_[end]);
     for (const Step& step : path_)
       if (!is_class(step.tail)) amount = std::min(amount, flow_[arcs_[step.arc].edge]);
@@ -304,6 +319,7 @@ class FlowGraph {
 
 // Where member `rank` of a group lies when the group's load is laid out in a line and split evenly, the first members
 // taking one more where it does not divide.
+// The parts of ranks 0 to member_count - 1 are disjoint and their union is [0, load). No product passes `load`.
 Range even_part(uint64_t load, uint64_t member_count, uint64_t rank) {
   const uint64_t each = load / member_count;
   const uint64_t rest = load % member_count;
@@ -311,6 +327,7 @@ Range even_part(uint64_t load, uint64_t member_count, uint64_t rank) {
 }
 
 // The candidates of the demands that weigh something. Those of the others stay empty.
+// Demands without weight are left out of the graph: they would add classes and edges without changing a load.
 std::vector<List> used_candidates(std::span<const LoadDemand> demands) {
   std::vector<List> lists;
   uint64_t sum = 0;
@@ -353,6 +370,9 @@ FlowGraph make_graph(std::span<const LoadDemand> demands, const EqualSets& class
 
 // How the flow divides over candidates. Group by group, the classes' flows lie one behind the other in a line, which is
 // cut into equal parts for the members.
+// A pair of class and candidate gets the intersection of the class's interval and the candidate's interval in that
+// line. Intervals instead of a proportional split: a class then touches at most as many candidates as its interval
+// crosses, which is what bounds the number of edges that balancing adds.
 class Shares {
  public:
   Shares(const FlowGraph& graph, const EqualSets& classes, const EqualSets& groups)
@@ -397,6 +417,7 @@ class Shares {
 };
 
 // Takes what is left of a class's shares from the front until it makes up the weight.
+// `front` stays within the list, because the shares of a class sum up to the weight of its demands.
 std::vector<uint64_t> take_shares(uint64_t weight, std::vector<uint64_t>& left, size_t& front) {
   std::vector<uint64_t> taken(left.size(), 0);
   while (weight > 0) {

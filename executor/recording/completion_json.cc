@@ -9,12 +9,12 @@ namespace {
 // In the order of Completion::result.
 constexpr std::array<std::string_view, 8> kResultKinds = {"nothing", "receipt",  "transaction", "found",
                                                           "report",  "checksum", "message",     "binding"};
-static_assert(kResultKinds.size() == std::variant_size_v<decltype(Completion::result)>);
+static_assert(kResultKinds.size() == std::variant_size_v<CompletionResult::Variant>);
 constexpr std::array<std::string_view, 3> kPhaseNames = {"open", "committed", "aborted"};
 
 }  // namespace
 
-std::string_view result_kind(const decltype(Completion::result)& result) { return kResultKinds[result.index()]; }
+std::string_view result_kind(const CompletionResult& result) { return kResultKinds[result.index()]; }
 
 namespace form {
 namespace {

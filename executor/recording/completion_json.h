@@ -10,7 +10,7 @@
 namespace crossdock {
 
 // "nothing", "receipt", "transaction", "found", "report", "checksum", "message" or "binding".
-std::string_view result_kind(const decltype(Completion::result)& result);
+std::string_view result_kind(const CompletionResult& result);
 
 namespace form {
 

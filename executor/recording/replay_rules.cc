@@ -12,7 +12,7 @@
 namespace crossdock {
 namespace {
 
-using Answer = decltype(Completion::result);
+using Answer = CompletionResult;
 
 void lower_to(LowerLimits& limits, const LowerLimits& most) {
   for (uint64_t LowerLimits::*field :

@@ -26,7 +26,7 @@ class PendingPosts {
  private:
   struct Pending {
     std::string_view name;
-    decltype(Completion::result) answer;  // a value of the kind that it brings when it succeeds
+    CompletionResult answer;  // a value of the kind that it brings when it succeeds
     std::optional<Lookup> lookup;
   };
 

@@ -9,9 +9,17 @@
 
 #include "base/checked.h"
 
+// A copy plan as a set: pattern p and run r make one step, and
+//
+//    Bytes(p, r) = { (source byte, target byte) of each row of r, each index of p's axes and each byte of an item }
+//
+// The bytes of a pair are the disjoint union over its patterns and their runs (I1); planner/kv/lower.cc establishes
+// this. Here the set is only rewritten: sorting axes, joining contiguous ones and counting leave it as it is. Steps are
+// computed on demand and not stored: a model with 10^4 patterns and 10^5 pages would have 10^9 of them.
 namespace crossdock {
 namespace {
 
+// Counts saturate instead of failing: they only go into reports and limits, and 2^64 - 1 passes every limit.
 uint64_t product(std::initializer_list<uint64_t> factors) {
   uint64_t value = 1;
   for (const uint64_t factor : factors) value = saturating_mul(value, factor);
@@ -28,6 +36,8 @@ bool is_inside(const CopyAxis& a, const CopyAxis& b) {
 
 // Those with more than one index, outermost first. The order of a copy is free, so the target is written in the order
 // of its addresses. An insertion sort of six.
+// Six is kAxisCountMax: four axes of the pattern, the rows of a run and its repeats. Axes of equal strides keep their
+// order, so equal inputs give equal steps (I7).
 struct SortedAxes {
   std::array<CopyAxis, CopyStep::kAxisCountMax> list;
   size_t count = 0;
@@ -54,6 +64,8 @@ CopyPlan::CopyPlan(std::shared_ptr<const CopyEnds> ends, std::vector<BoundRegion
   count_pairs();
 }
 
+// No product here passes 64 bits. The bytes of a pattern lie within its regions (rule view-bounds of a binding, and
+// object sizes of a manifest), and every stride times extent is a distance between two of them.
 CopyStep CopyPlan::shape_of(const CopyPattern& pattern, const PageRun& run) {
   const auto along = [&](RowPlace step, uint64_t CopyAxis::*stride) {
     return step.slot * pattern.page.*stride + step.row * pattern.row.*stride;
@@ -71,11 +83,15 @@ CopyStep CopyPlan::shape_of(const CopyPattern& pattern, const PageRun& run) {
   step.source_region = pattern.source_region;
   step.target_region = pattern.target_region;
   step.bytes = pattern.item_bytes;
+  // The innermost axes first: an axis whose strides are the bytes inside it, on both sides, only makes the contiguous
+  // piece longer. One side alone is not enough, since a piece has one length.
   for (; axes.count > 0; --axes.count) {  // contiguous on both sides: longer pieces
     const CopyAxis& axis = axes.list[axes.count - 1];
     if (axis.source_stride_bytes != step.bytes || axis.target_stride_bytes != step.bytes) break;
     step.bytes *= axis.extent;
   }
+  // Two neighbouring axes whose strides continue each other on both sides are one axis. This keeps steps within the
+  // axes that a transport may have (TransportLimits), without any change of the bytes.
   for (size_t i = 0; i < axes.count; ++i) {
     const CopyAxis& axis = axes.list[i];
     CopyAxis* outer = step.axis_count == 0 ? nullptr : &step.axis_list[step.axis_count - 1];
@@ -88,6 +104,7 @@ CopyStep CopyPlan::shape_of(const CopyPattern& pattern, const PageRun& run) {
   return step;
 }
 
+// Neighbouring runs are nearly always alike, so the map is asked only where the shape changes.
 CopyPlan::Shapes CopyPlan::shapes_of(const PageRuns& runs) {
   std::map<std::tuple<uint64_t, uint64_t, RowPlace, RowPlace>, uint64_t> known;
   Shapes shapes;
@@ -106,6 +123,7 @@ CopyPlan::Shapes CopyPlan::shapes_of(const PageRuns& runs) {
   return shapes;
 }
 
+// O(patterns x different shapes of runs), not O(steps): how many ranges a step has does not depend on its offsets.
 void CopyPlan::count_pairs() {
   std::vector<Shapes> shapes;
   shapes.reserve(runs_.size());
@@ -150,12 +168,14 @@ std::vector<CopyStep> CopyPlan::steps(const CopyPair& pair) const {
   return list;
 }
 
+// A step must fit a batch, so the smaller of both byte limits holds; batch_ends() relies on it.
 std::optional<BatchedSteps> batch_steps(const CopyPlan& plan, const CopyPair& pair, StepSplit split,
                                         const BatchLimits& limits, Diagnostics& diagnostics) {
   split.bytes_max = std::min(split.bytes_max, limits.bytes_max);
   BatchedSteps batched;
   bool fits = true;
   plan.for_each_step(pair, [&](const CopyStep& step) {
+    // The walk goes on after the limit, so that steps_before is the count of all steps; it takes no more memory.
     ++batched.steps_before;
     fits = fits && append_split(step, split, batched.steps);
   });

@@ -33,6 +33,7 @@ struct CopyPattern {
   uint32_t source_region = 0;
   uint32_t target_region = 0;
   uint32_t runs = 0;  // number in the plan's lists of runs
+  // In bytes from the begin of the region: the place of slot 0, row 0 and index 0 of every axis.
   uint64_t source_base = 0;
   uint64_t target_base = 0;
   uint64_t item_bytes = 0;
@@ -87,6 +88,7 @@ class CopyPlan {
   const std::vector<CopyPair>& pairs() const { return pairs_; }
   const std::vector<CopyPattern>& patterns() const { return *patterns_; }
   const PageRuns& runs(const CopyPattern& pattern) const { return runs_[pattern.runs]; }
+  // O(pairs).
   StepCounts counts() const;  // of all pairs
 
   // Calls visit(const CopyStep&) for each step of the pair, in a fixed order. The numbers of regions are those of
@@ -108,6 +110,8 @@ class CopyPlan {
       }
     }
   }
+  // The same steps as a list. It takes memory for all of them, so a caller bounds pair.counts.steps first
+  // (LowerLimits).
   std::vector<CopyStep> steps(const CopyPair& pair) const;
 
  protected:
@@ -133,6 +137,7 @@ class CopyPlan {
 
 // The steps of one pair as a transport is given them: none crosses a boundary or passes a limit of `split`, and they
 // lie in consecutive batches.
+// Offsets and counts are in bytes and steps; region numbers are those of the plan that the steps are from.
 struct BatchedSteps {
   std::vector<CopyStep> steps;
   std::vector<size_t> batch_ends;  // one past the last step of each batch

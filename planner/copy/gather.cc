@@ -9,6 +9,7 @@
 namespace crossdock {
 namespace {
 
+// Bytes times 10^9 pass 64 bits from 18 GB on, which a long context of a large model has.
 __extension__ using Wide = unsigned __int128;
 
 // Rounded up.
@@ -20,6 +21,9 @@ uint64_t time_of_bytes(uint64_t bytes, uint64_t bytes_per_s) {
 }
 
 // From the innermost axis outwards: how many operations the bytes up to there are.
+// An estimate from the shape alone, in O(axes): flattening the step into ranges would cost more than the transfer's
+// planning. Once the bytes up to an axis pass operation_bytes_max, indices_that_fit is 0 for it and all outer ones, and
+// operations multiply. step.bytes is at least 1, so nothing is divided by zero.
 uint64_t direct_operations(const CopyStep& step, const TransportLimits& limits) {
   uint64_t operations = div_round_up(step.bytes, limits.operation_bytes_max);
   uint64_t bytes = step.bytes;
@@ -47,6 +51,8 @@ TransferCost direct_cost(const CopyPlan& plan, const CopyPair& pair, const Trans
   return cost;
 }
 
+// Each range is copied by a processor at both ends, hence the factors of 2. staging_bytes_max is at least 1: the caller
+// does not ask where there is no staging memory.
 TransferCost packed_cost(const CopyPair& pair, const TransportLimits& limits) {
   const uint64_t bytes = pair.counts.bytes;
   TransferCost cost;
@@ -71,6 +77,7 @@ GatherChoice choose_gather(const CopyPlan& plan, const CopyPair& pair, const Tra
   choice.direct = direct_cost(plan, pair, limits);
   if (limits.staging_bytes_max == 0) return choice;
   choice.packed = packed_cost(pair, limits);
+  // Strictly less: with equal times the direct way wins, because it needs no memory and no processor.
   choice.pack = choice.packed.time_ns < choice.direct.time_ns;
   return choice;
 }

@@ -10,6 +10,7 @@
 
 namespace crossdock {
 
+// Estimates of one pair; counts saturate like the time.
 struct TransferCost {
   uint64_t operations = 0;
   uint64_t pieces = 0;         // copied by a processor, at both ends together

@@ -8,6 +8,7 @@
 namespace crossdock {
 
 // A place of rows on one side: the slot of their page and the row within it; slot 0 where there are no pages.
+// A value alone is no byte offset: a pattern gives slots and rows their strides in bytes.
 struct RowPlace {
   uint64_t slot = 0;
   uint64_t row = 0;
@@ -34,6 +35,7 @@ struct PageRun {
   friend auto operator<=>(const PageRun&, const PageRun&) = default;
 };
 
+// Runs are disjoint on the target. `row_count` is the sum of rows * repeat over all runs.
 struct PageRuns {
   std::vector<PageRun> runs;
   uint64_t row_count = 0;

@@ -6,6 +6,8 @@
 namespace crossdock {
 
 // What a transport says of itself. Costs are those of one endpoint; 0 bytes per second means without limit.
+// A value, not a promise: time estimates use it to choose, and a limit of bytes or axes is kept by cutting steps before
+// they are posted.
 struct TransportLimits {
   uint64_t operation_ns = 0;                  // to post and complete one operation
   uint64_t strided_axis_count_max = 0;        // axes that one operation may have; 0: contiguous ranges only

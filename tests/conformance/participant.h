@@ -12,7 +12,7 @@
 
 namespace crossdock::testing {
 
-using Call = decltype(Post::call);
+using Call = PostCall;
 
 // Of one thread. What goes wrong is reported to the test.
 class Participant {

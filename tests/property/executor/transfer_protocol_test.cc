@@ -264,7 +264,7 @@ TEST(Transfer, RepliesOfAnEarlierOperationOrAnEarlierLifeCountForNothing) {
   Coordinator coordinator(options);
   std::vector<Post> posts;
   coordinator.advance(TimePoint(), {}, posts);
-  const auto hear = [&](const char* operation, const PeerIdentity& identity, decltype(Message::body) body) {
+  const auto hear = [&](const char* operation, const PeerIdentity& identity, MessageBody body) {
     OpId receive;
     for (const Post& post : posts)
       if (std::holds_alternative<RecvPost>(post.call)) receive = post.op;

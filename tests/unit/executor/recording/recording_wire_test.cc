@@ -78,7 +78,7 @@ Value value_back(const Value& value) {
   return back == nullptr ? Value() : *back;
 }
 
-Message message_back(decltype(Message::body) body) {
+Message message_back(MessageBody body) {
   const Message message{OperationId(kOdd), PeerIdentity{ParticipantId(kOdd), InstanceId(kNotUtf8), kMost},
                         std::move(body)};
   Message again = value_back(message);
