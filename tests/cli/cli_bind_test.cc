@@ -240,7 +240,7 @@ TEST_F(CliBind, EveryExampleModelBindsAndIsValid) {
     ++model_count;
     SCOPED_TRACE(entry.path().filename().string());
     notice_of({"placement", "--config", (entry.path() / "config.json").string(), "--tp", "2", "--pp", "2", "--cp", "2",
-               "-o", "p.json"});
+               "--cp-block", "16", "-o", "p.json"});
     notice_of({"snapshot", "--placement", "p.json", "--tokens", "3:5000", "-o", "s.json"});
     expect_all_valid({"--page-size", "32", "--shuffle", "5", "--spare-pages", "10"});
     expect_all_valid({"--axis-order", "hnd", "--region-per-layer"});
