@@ -28,6 +28,8 @@ struct EqualSets {
   std::vector<std::vector<uint32_t>> members;  // of each set: the lists in it, ascending
 };
 
+// A total order of lists that are not empty, by size and then by bytes. On a little-endian machine it is not the
+// numeric order. Only equality of lists matters to find_equal(), so the result does not depend on it (I7).
 struct SomeOrder {
   bool operator()(List a, List b) const {
     if (a.size() != b.size()) return a.size() < b.size();
@@ -92,9 +94,9 @@ class FlowGraph {
   }
 
   // Sends the weight of every class to its groups.
-  // Terminates: a component either levels or splits into two proper parts, so there are fewer than 2 * (K + G) of them
-  // for K classes and G groups. An explicit stack instead of recursion, since parts may nest as deep as there are
-  // nodes.
+  // Terminates: a component either levels or splits into two parts, and each part has a class and a group. So there are
+  // fewer than 2 * min(K, G) components for K classes and G groups. An explicit stack instead of recursion, since parts
+  // may nest as deep as there are nodes.
   void balance() {
     std::vector<std::vector<uint32_t>> parts(1);
     for (uint32_t node = 0; node < amount_.size(); ++node) parts.front().push_back(node);

@@ -15,7 +15,7 @@
 //
 // The bytes of a pair are the disjoint union over its patterns and their runs (I1); planner/kv/lower.cc establishes
 // this. Here the set is only rewritten: sorting axes, joining contiguous ones and counting leave it as it is. Steps are
-// computed on demand and not stored: a model with 10^4 patterns and 10^5 pages would have 10^9 of them.
+// computed on demand and not stored: there are patterns x pages of them.
 namespace crossdock {
 namespace {
 
