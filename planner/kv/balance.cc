@@ -9,8 +9,16 @@
 #include "base/sweep.h"
 #include "planner/min_max_load.h"
 
+// A target's claim is cut into cells (layers x heads, one token ownership of the sources) such that all elements of a
+// cell have the same candidates. The cells of one claim are disjoint, and their union is the part of the claim that any
+// candidate owns. A choice of one candidate for each part of a cell therefore keeps I1, whatever it is; balancing only
+// decides which one. Cells and not elements: the number of cells follows the boundaries of the documents. Why not
+// greedily: with lists of candidates that overlap, a greedy choice may load one NIC twice as much as needed; the flow
+// is exact.
 namespace crossdock {
 
+// Cells do not depend on the target's tokens, so all targets with the same layers and heads share them; tokens are
+// joined here, once for each cell.
 bool DemandCollector::add(const Claim& target, std::span<const uint32_t> dps, uint32_t default_dp) {
   for (const Cell& cell : cells_of(target, dps, default_dp)) {
     ++work_;
@@ -22,12 +30,16 @@ bool DemandCollector::add(const Claim& target, std::span<const uint32_t> dps, ui
   return work_ + joiner_.work() <= work_max_;
 }
 
+// The number of ranks is enough to name them: it is either all ranks or the default one alone. When the work limit
+// stops the sweep the cells are incomplete; add() then returns false and the plan is refused.
 const std::vector<DemandCollector::Cell>& DemandCollector::cells_of(const Claim& target, std::span<const uint32_t> dps,
                                                                     uint32_t default_dp) {
   const auto [entry, is_new] =
       cells_.try_emplace(RegionKey(target.tensor, target.layer_set, target.heads, default_dp, dps.size()));
   if (!is_new) return entry->second;
 
+  // A cell that continues over several slabs of layers is one cell. An ordered map, so that cells come in one order
+  // (I7).
   std::map<CellKey, std::vector<Range>> cells;
   sweep(
       find_items(target, dps), [](const Item& item) { return item.layers; },
@@ -67,6 +79,9 @@ std::vector<DemandCollector::Item> DemandCollector::find_items(const Claim& targ
   return items;
 }
 
+// One rank decides how tokens are shared out. Its ownerships partition the tokens of this cell (coverage-gap,
+// coverage-overlap hold for each rank), so the demands of the cell are disjoint and complete. An owner of another rank
+// serves only under an equal token ownership: with another cut of the tokens it would bring some of them twice.
 void DemandCollector::add_cell(Range layers, Range heads, std::span<const Item> active, uint32_t default_dp,
                                std::map<CellKey, std::vector<Range>>& cells) {
   std::vector<const Claim*> claims;
@@ -90,7 +105,8 @@ void DemandCollector::add_cell(Range layers, Range heads, std::span<const Item> 
       if (claims[end]->dp == deciding_dp) defaults.push_back(claims[end]->owner);
     }
     if (!defaults.empty()) {
-      const uint32_t candidates = candidates_.intern(owners);  // numbers follow the order of interning
+      // Before `defaults`: numbers follow the order of interning, and arguments of one call have no fixed order (I7).
+      const uint32_t candidates = candidates_.intern(owners);
       cells[CellKey(heads, ownership, candidates, candidates_.intern(defaults))].push_back(layers);
     }
     begin = end;
@@ -118,7 +134,10 @@ std::vector<ChosenEdge> choose_by_ordinal(const DemandCollector& collected) {
 namespace {
 
 // The weights of all demands stay below about this, so that sums never wrap.
+// A double is exact enough: it only bounds a sum that min_max_load takes up to 2^63. Rounding each weight up to at
+// least 1 adds at most kBalancedBlocksMax.
 constexpr double kTotalWeightMax = 0x1p61;
+// Longer intervals are tokens without end, which a plan without a snapshot has; they are weighed as kWeighedTokens.
 constexpr uint64_t kTokensExactMax = uint64_t{1} << 40;
 
 // Layers number `begin` to `end` of the set, counted from its first.
@@ -139,6 +158,8 @@ class Balancer {
   Balancer(const BalanceInput& input, BalanceReport& report)
       : input_(input), demands_(input.collected.demands()), report_(report) {}
 
+  // Both choices are made and measured with the same weights, because cutting at whole (layer, head) may cost more than
+  // sharing out gains. So the result is never worse than the deterministic one.
   std::vector<ChosenEdge> run() {
     weigh();
     std::vector<ChosenEdge> by_ordinal = choose_by_ordinal(input_.collected);
@@ -195,6 +216,8 @@ class Balancer {
     return input_.numbers.layer_sets[block.layer_set].count() * block.heads.size();
   }
 
+  // Candidates that share a NIC are one candidate of the flow: the NIC is what carries the load. One class for each
+  // list, not for each demand, so the flow has lists x NICs edges.
   LoadShares share_out() {
     const Interner<std::vector<uint32_t>>& lists = input_.collected.candidates();
     lists_.resize(lists.size());
@@ -221,6 +244,9 @@ class Balancer {
   }
 
   // The demands of a class take its shares one after the other; each is cut at whole (layer, head).
+  // The blocks [at, end) of one demand follow each other without a gap, and the last `end` is exactly the number of
+  // blocks, since `whole` is a multiple of `unit`. So every (layer, head) of the demand gets one source (I1). `nic`
+  // stays within the list: the shares of a class sum up to the weight of its demands.
   void cut(const Demand& demand) {
     const uint64_t unit = weight(demand.tensor, demand.token_set);
     const uint64_t whole = unit * layer_heads(demand);
@@ -247,6 +273,8 @@ class Balancer {
   }
 
   // Elements (layer, head) number `block`, layer by layer: at most three rectangles.
+  // An edge is layers x heads, so a run of blocks in row-major order is a partial first row, whole rows and a partial
+  // last row.
   void add_block(const Demand& demand, uint32_t source, Range block) {
     const uint64_t width = demand.heads.size();
     const uint64_t first_layer = block.begin() / width;
@@ -273,6 +301,7 @@ class Balancer {
                                 demand.token_set, source, demand.target});
   }
 
+  // No sum wraps: edges of one choice are disjoint, so their weights sum up to at most that of all demands.
   uint64_t load_max(const std::vector<ChosenEdge>& edges) {
     std::vector<uint64_t> loads(input_.nic_count);
     for (const ChosenEdge& edge : edges)

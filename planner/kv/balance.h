@@ -95,6 +95,7 @@ class DemandCollector {
 };
 
 // The source at index (target's replica ordinal mod their number) among those of the default data-parallel rank.
+// One edge for each demand, in their order.
 std::vector<ChosenEdge> choose_by_ordinal(const DemandCollector& collected);
 
 struct BalanceInput {
@@ -106,6 +107,7 @@ struct BalanceInput {
   uint32_t nic_count;
 };
 
+// Pairs of (layer, head) of all demands; their products with weights stay in 64 bits up to here.
 inline constexpr uint64_t kBalancedBlocksMax = uint64_t{1} << 40;
 
 // At least as good as choose_by_ordinal. Requires collected.block_count() <= kBalancedBlocksMax. `report` gets the

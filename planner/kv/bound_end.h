@@ -10,6 +10,7 @@
 namespace crossdock {
 
 // The views of one end of a plan. In a store all ends share one, without a name.
+// Refers to the binding, the manifest or the objects that the side was made from.
 struct BoundEnd {
   std::string_view end;
   const std::vector<View>* views;

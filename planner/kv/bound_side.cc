@@ -13,6 +13,9 @@
 #include "model/wire/documents.h"
 #include "planner/kv/slot_limits.h"
 
+// A side is checked in full once (bind), and after that only for what may change between operations of the same
+// instances (rebind): slots, epochs, operation and snapshot. A full check costs the comparison of all views with what
+// is owned; serving moves snapshot after snapshot with equal views.
 namespace crossdock {
 namespace {
 
@@ -41,6 +44,8 @@ void check_together(std::span<const Valid<RuntimeBinding>* const> sorted, Diagno
   }
 }
 
+// The same_ functions compare all fields but those that rebind() accepts as new. A field that is added to a document
+// must be added here, or rebind() would take a binding that was never checked for it.
 bool same_table_shape(const PageTable& a, const PageTable& b) {
   return a.id == b.id && a.page_tokens == b.page_tokens && a.token_begin == b.token_begin &&
          a.slots.size() == b.slots.size();
@@ -62,6 +67,7 @@ bool same_shape(const RuntimeBinding& a, const RuntimeBinding& b) {
 }
 
 // Bindings of one instance have one word about its generation and the epoch of each region.
+// What is left of check_instances() (rule instance-agreement) when nothing but generations and epochs can differ (I3).
 bool epochs_agree(std::span<const Valid<RuntimeBinding>* const> bindings) {
   std::map<InstanceId, uint64_t> generations;
   std::map<std::tuple<InstanceId, RegionId, std::optional<uint64_t>>, uint64_t> epochs;
@@ -98,6 +104,7 @@ std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
     bound.push_back(BoundParticipant{binding, &context});
   }
   check_together(side.bindings_, diagnostics);
+  // check_instances() requires bindings that passed their own rules.
   if (diagnostics.total() != diagnostics_before) return std::nullopt;
   check_instances(bound, diagnostics);
   if (diagnostics.total() != diagnostics_before) return std::nullopt;
@@ -106,12 +113,15 @@ std::optional<BoundSide> BoundSide::bind(const BindingContext& context,
   side.tokens_ = first.tokens;
   side.snapshot_digest_ = first.snapshot_digest;
   side.number_regions();
+  // Empty limits are no error: such a side is bound anew each time.
   std::optional<SlotLimits> limits =
       slot_limits(side.ends_, side.regions_, side.tokens_, context.placement().cache_schema);
   if (limits) side.slot_limits_ = std::make_shared<const SlotLimits>(std::move(*limits));
   return side;
 }
 
+// Within one table no slot occurs twice (rule page-slots, which a Valid binding kept); here only tables that share a
+// region are compared with each other.
 bool BoundSide::slots_fit(std::span<const Valid<RuntimeBinding>* const> sorted) const {
   for (const PagedUse& use : slot_limits_->uses) {
     const std::vector<uint64_t>& slots = (*sorted[use.end])->page_tables[use.table].slots;
@@ -132,6 +142,8 @@ bool BoundSide::slots_fit(std::span<const Valid<RuntimeBinding>* const> sorted) 
   return true;
 }
 
+// A region that several bindings of an instance name is one. Sorting makes numbers independent of the order of bindings
+// (I7).
 void BoundSide::number_regions() {
   regions_.clear();
   ends_.clear();
@@ -151,6 +163,7 @@ void BoundSide::number_regions() {
     }
     end.view_regions.reserve(bound.views.size());
     for (const View& view : bound.views) {
+      // Never null: rule view-region.
       const Region* region = find_sorted(bound.regions, &Region::id, view.region);
       end.view_regions.push_back(end.regions[static_cast<size_t>(region - bound.regions.data())]);
     }
@@ -184,6 +197,8 @@ BoundSide::BoundSide(const SnapshotObjects& objects)
   ends_.push_back(std::move(end));
 }
 
+// Everything is compared before anything is changed: a side that was refused stays usable with its old bindings.
+// Whether the bindings belong to this placement and snapshot is checked by the caller (planner/kv/plan_cache.cc).
 bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings, const BindingContext* context) {
   if (context != nullptr && context->placement_digest() != digest_) return false;
   if (slot_limits_ == nullptr || bindings_.empty() || bindings.size() != bindings_.size()) return false;
@@ -202,6 +217,7 @@ bool BoundSide::rebind(std::span<const Valid<RuntimeBinding>* const> bindings, c
     ends_[i].views = &bound.views;
     ends_[i].page_tables = &bound.page_tables;
     for (size_t region = 0; region < bound.regions.size(); ++region)
+      // (instance, id, address) tells regions apart, so another epoch leaves regions_ sorted.
       regions_[ends_[i].regions[region]].epoch = bound.regions[region].epoch;
   }
   return true;
@@ -212,6 +228,7 @@ const BoundEnd* BoundSide::find(std::string_view end) const {
   return find_sorted(ends_, &BoundEnd::end, end);
 }
 
+// An endpoint counts as well: two names for one process would hide that its memory is on both sides.
 bool BoundSide::shares_instance(const BoundSide& other) const {
   std::set<InstanceId> instances;
   std::set<std::string> endpoints;

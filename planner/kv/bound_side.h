@@ -1,5 +1,5 @@
-// One side of a lowering: where the bytes lie. Runtime bindings, a store manifest and the objects of an upload look
-// alike to the lowering; this is that look.
+// One side of a lowering: where the bytes lie. Runtime bindings, a store manifest and the objects of an upload have the
+// same form for the lowering.
 #pragma once
 
 #include <cstdint>
@@ -54,10 +54,10 @@ class BoundSide {
   // Null when nothing is bound for it. O(log n).
   const BoundEnd* find(std::string_view end) const;
 
-  // Whether a runtime instance, or an endpoint, stands on both sides.
+  // Whether a runtime instance, or an endpoint, is on both sides.
   bool shares_instance(const BoundSide& other) const;
-  // The bindings of both sides together (model/kv/binding_rules.h, check_instances): an instance that stands on both
-  // has one endpoint, and no byte is on both sides.
+  // The bindings of both sides together (model/kv/binding_rules.h, check_instances): an instance that is on both sides
+  // has one endpoint, and no byte is on both sides. Adds diagnostics where that does not hold.
   void check_together_with(const BoundSide& other, Diagnostics& diagnostics) const;
 
  private:

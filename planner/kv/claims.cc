@@ -5,6 +5,9 @@
 
 #include "base/check.h"
 
+// Owned(p) as a list of boxes: one claim for each (tensor, interval of heads) of an ownership, with its layers cut to
+// the layers of the tensor. The claims of one owner are disjoint boxes, because its ownerships are (placement
+// coverage).
 namespace crossdock {
 namespace {
 
@@ -24,6 +27,7 @@ class ClaimCollector {
   std::vector<Claim> take() { return std::move(claims_); }
 
  private:
+  // Groups are found through the layer index, so an ownership costs the groups that it touches, not all of the schema.
   void add_ownership(uint32_t index, const Ownership& ownership) {
     Claim claim;
     claim.owner = index;
@@ -41,6 +45,7 @@ class ClaimCollector {
   }
 
   void add_group(const Ownership& ownership, const CommonGroup& group, Claim& claim) {
+    // The usual case: an ownership within one group. Its layer set is interned as it is, without intersecting it.
     if (group.layers.contains(ownership.layers)) {
       claim.layer_set = numbers_.layer_sets.intern(ownership.layers);
     } else {
@@ -50,6 +55,7 @@ class ClaimCollector {
     }
     for (const ComponentName& name : ownership.components) {
       const std::optional<uint32_t> tensor = find_tensor(group, name);
+      // A component that the target's schema does not have; nothing requires it.
       if (!tensor) continue;
       claim.tensor = *tensor;
       for (const Range heads : ownership.heads.ranges()) {

@@ -30,6 +30,7 @@ struct Claim {
 };
 
 // The numbers that the claims of both sides use.
+// Interned: equal sets have equal numbers, so comparing two of them is comparing numbers.
 struct ClaimNumbers {
   Interner<IntervalSet> layer_sets;
   Interner<TokenOwnership> ownerships;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <span>
 
+// For the messages of the command line only, so it takes the direct way: it expands both sets of one (layer, head) and subtracts
+// them. The proof does not depend on it.
 namespace crossdock {
 namespace {
 
 // What the ownerships hold of one (component, layer, head) within `tokens`.
+// Limits hold for each set alone; a union of a few of them stays in the same order of size.
 std::optional<IntervalSet> owned_tokens(std::span<const Ownership> owns, const PlanTensor& tensor, uint64_t layer,
                                         uint64_t head, Range tokens, uint64_t range_count_max) {
   IntervalSet all;
@@ -50,6 +53,7 @@ std::optional<IntervalSet> diagnostic_tokens(const TransferPlan& plan, const Pla
   const auto edge_tokens = [&](size_t position) {
     return expand_tokens(plan.token_sets[plan.edges[diagnostic.edges[position]].token_set], range_count_max);
   };
+  // Cut to the tensor's tokens: for a target that is Live and Asked.
   const auto owned = [&](const PlanSide& side, const PlanEnd& end) -> std::optional<IntervalSet> {
     const PlanOwner* owner = side.find(end.text());
     if (owner == nullptr) return IntervalSet();

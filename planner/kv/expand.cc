@@ -11,15 +11,19 @@
 #include "base/check.h"
 #include "base/sorted.h"
 
+// The opposite of what plans are for: everything is enumerated, under a stated limit, for tools that compare row by
+// row.
 namespace crossdock {
 namespace {
 
+// Returns false, for a walk to end.
 bool refuse(uint64_t row_count_max, Diagnostics& diagnostics) {
   diagnostics.add(Rule::kPlanLimit, "", fmt::format("more than {} rows", row_count_max));
   return false;
 }
 
 // The heads that an owner has of one component of one layer, counted from the lowest.
+// Cached for each (end, component, layer): each edge asks for it again.
 class HeadOffsets {
  public:
   explicit HeadOffsets(const PlanSide& side) : side_(side) {}
@@ -55,6 +59,7 @@ bool for_each_layer(const IntervalSet& layers, Visit visit) {
   return true;
 }
 
+// Different edges, or steps, may continue each other; how a plan was cut must not show in the comparison.
 void merge_neighbours(std::vector<ByteRow>& rows) {
   const auto place = [](const ByteRow& row) {
     return std::tie(row.source, row.target, row.source_region, row.target_region);
@@ -127,6 +132,8 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
   const auto find_array = [&](uint32_t part, const ComponentName& name, uint64_t layer) -> const StoreArray& {
     auto array = std::lower_bound(geometry.arrays.begin(), geometry.arrays.end(), std::tie(part, name),
                                   [&](const StoreArray& a, const auto& wanted) { return key_of(a) < wanted; });
+    // A part may have the component in several groups, whose arrays follow each other; the layer tells which. The CHECK
+    // after it makes sure that the walk did not leave them.
     while (array != geometry.arrays.end() && !array->layers.contains(layer)) ++array;
     CHECK(array != geometry.arrays.end() && key_of(*array) == std::tie(part, name));
     return *array;

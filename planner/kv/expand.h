@@ -55,6 +55,7 @@ struct ByteRow {
   friend auto operator<=>(const ByteRow&, const ByteRow&) = default;
 };
 
+// What the command line uses as row_count_max.
 inline constexpr uint64_t kRowsMax = uint64_t{1} << 22;
 
 // Each sorted, and empty with a diagnostic (plan-limit) when there would be more than `row_count_max` rows. The plan

@@ -18,6 +18,9 @@ const CatalogedLayout* LayoutCatalog::find(const Sha256Digest& digest) const {
   return find_sorted(layouts_, &CatalogedLayout::digest, digest);
 }
 
+// A new value instead of a change in place: the caller publishes it with a compare-and-swap, and a reader never sees
+// half of it. The revision is compared before anything else, since the other answers are about a catalog that may be
+// out of date.
 Result<LayoutCatalog> LayoutCatalog::with_layout(const Valid<StoreLayout>& layout, uint64_t expected_revision) const {
   const auto refused = [&](Code code, const std::string& why) {
     return Status(code, fmt::format("layout catalog: store layout '{}': {}", layout->name, why));
@@ -32,6 +35,7 @@ Result<LayoutCatalog> LayoutCatalog::with_layout(const Valid<StoreLayout>& layou
     return refused(Code::kInvalidArgument, fmt::format("its cache schema is {}, but that of the domain is {}",
                                                        schema.hex(), domain_.cache_schema_digest.hex()));
   const Sha256Digest layout_digest = digest(layout);
+  // Before the limit: adding what is there already must work with a full catalog.
   if (find(layout_digest) != nullptr) return *this;
   if (layouts_.size() == kLayoutCountMax)
     return refused(Code::kResourceExhausted, fmt::format("{} layouts are there, which is the limit", kLayoutCountMax));

@@ -15,9 +15,24 @@
 #include "model/text.h"
 #include "planner/kv/view_index.h"
 
+// What is computed: the set of byte pairs of a plan,
+//
+//    { (byte of Address(source, x), the same byte of Address(target, x)) : x in Elements(e), e an edge }
+//
+// as CopyPatterns times PageRuns. For edge e, source view v and target view w, the common block (layers, heads, dims,
+// tokens of e, v and w) is affine on both sides, so it is one pattern. The views of one binding are disjoint and cover
+// what is owned and live (rules coverage-gap, coverage-overlap, view-not-owned). So the blocks of all pairs (v, w)
+// partition Elements(e), and no target byte is in two steps (I1): views that share no element share no byte either
+// (rule views-overlap).
+// Views are joined by sorted lists with running maxima (planner/kv/view_index.h) axis by axis, not pair by pair: a
+// binding may have a view for each layer and page run. Rows of pages are kept apart from strides, because only they
+// change when the same instances move the next snapshot (LoweredPlan::rebound).
+// Sizes and offsets need no check of their own where views passed the rules view-bounds and view-strides; counts of
+// plans that come from outside are checked or saturate.
 namespace crossdock {
 namespace {
 
+// 2^64 - 1 where it does not fit; check_complete() refuses that.
 uint64_t product(std::initializer_list<uint64_t> factors) {
   Checked value = 1;
   for (const uint64_t factor : factors) value = value * factor;
@@ -27,6 +42,8 @@ uint64_t product(std::initializer_list<uint64_t> factors) {
 void add(uint64_t& sum, uint64_t more) { sum = saturating_add(sum, more); }
 
 // The axes of a pattern, innermost first.
+// The component axis has no strides of its own: it comes to be where key and value, or parts of one region, lie at
+// equal distances.
 enum PatternAxis : size_t { kDimAxis, kHeadAxis, kLayerAxis, kComponentAxis };
 
 // A pattern while it is being joined with others.
@@ -45,12 +62,16 @@ bool by_place(const RawPattern& a, const RawPattern& b) {
 }
 
 // Distance from one pattern to a later one on both sides; empty when the target goes backwards.
+// Strides are unsigned, so a target that goes backwards, or stays, cannot be an axis.
 std::optional<CopyAxis> distance(const CopyPattern& from, const CopyPattern& to) {
   if (to.source_base < from.source_base || to.target_base <= from.target_base) return std::nullopt;
   return CopyAxis{2, to.source_base - from.source_base, to.target_base - from.target_base};
 }
 
 // Makes patterns that differ only in their bases, at equal distances, one pattern with `axis`, which is free in all.
+// Patterns at bases b, b + d, ..., b + (n-1) d have the same bytes as one pattern with an axis of extent n and stride
+// d, so the set of byte pairs stays the same. O(n log n). Greedy along the sorted bases: a sequence that is interrupted
+// begins anew. That may miss a join, which costs a step more and no byte.
 void join_patterns(std::vector<RawPattern>& patterns, PatternAxis axis) {
   std::sort(patterns.begin(), patterns.end(), by_place);
   std::vector<RawPattern> joined;
@@ -86,6 +107,7 @@ CopyAxis axis_of(uint64_t extent, uint64_t source_stride, uint64_t target_stride
   return extent == 1 ? kNoAxis : CopyAxis{extent, source_stride, target_stride};
 }
 
+// Fits: it is the offset of a byte of the view's region.
 uint64_t offset_in(const View& view, Range layers, Range heads, Range dims) {
   return view.offset_bytes + (layers.begin() - view.layers.begin()) * view.strides.layer +
          (heads.begin() - view.heads.begin()) * view.strides.head +
@@ -105,6 +127,8 @@ class Lowering {
            const LowerLimits& limits, Diagnostics& diagnostics)
       : plan_(plan), source_(source), target_(target), options_(options), limits_(limits), diagnostics_(diagnostics) {}
 
+  // Edges are sorted by target and source, so the patterns of a pair are neighbours and are joined when its last edge
+  // is done.
   std::optional<LoweredPlan> run() {
     diagnostics_.set_document("plan");
     if (!check_sides(plan_, source_, target_, diagnostics_)) return std::nullopt;
@@ -123,6 +147,7 @@ class Lowering {
                  target_.regions(), std::make_shared<const std::vector<CopyPattern>>(std::move(patterns_)),
                  std::move(pairs_), std::move(runs_)),
         std::make_shared<const LoweredPlan::PatternEdges>(std::move(edges_)), std::move(run_origins_));
+    // Steps are counted, not made, so that a plan of too many is refused before a transport walks through them.
     const StepCounts counts = result.counts();
     if (!is_within(counts.bytes, limits_.bytes_max, "bytes") ||
         !is_within(counts.steps, limits_.step_count_max, "steps"))
@@ -163,6 +188,8 @@ class Lowering {
     if (source == nullptr || target == nullptr) return false;
 
     const uint64_t tokens_per_row = tensor.component.tokens_per_row.value_or(1);
+    // Live and Asked once more, from the bindings' interval: a plan made without a snapshot is about more tokens than
+    // the pages of this operation hold.
     within_ = live_tokens(LayerGroup{{}, tensor.window_tokens, {}}, tensor.component, source_.tokens())
                   .intersect(tensor.tokens);
     const ViewClasses& source_classes =
@@ -171,6 +198,7 @@ class Lowering {
         index_of(target_, target_views_, target).classes(tensor.component.name, tokens_per_row);
     items_ = 0;
     const auto layers_of = [](const LayerViews& views) { return views.layers; };
+    // From the axis with the fewest common values inwards, so that most pairs of views are never looked at.
     for (const Range layers : plan_.layer_sets[edge.layer_set].ranges())
       for_each_overlapping(source_classes, layers, layers_of, [&](const LayerViews& from) {
         for_each_overlapping(target_classes, layers.intersect(from.layers), layers_of, [&](const LayerViews& to) {
@@ -196,6 +224,8 @@ class Lowering {
   }
 
   void join_classes(uint32_t number, Range layers, Range heads, const ViewClass& from, const ViewClass& to) {
+    // Limits stop the joining early, and `stopped_` keeps the first reason only. The visits that are still under way
+    // return at once.
     if (++work_ > limits_.work_max) refuse_work();
     const Range dims = from.dims.intersect(to.dims);
     if (dims.empty() || stopped_) return;
@@ -216,6 +246,7 @@ class Lowering {
     const std::optional<uint32_t> runs =
         find_runs(edge.token_set, within_.intersect(source.view->tokens).intersect(target.view->tokens),
                   component.tokens_per_row.value_or(1), source, target);
+    // No row in common, as with cycles of context parallelism: then there is nothing to copy for this pair of views.
     if (!runs || runs_[*runs].row_count == 0) return;
     if (raw_.size() + patterns_.size() >= limits_.pattern_count_max)
       return stop(fmt::format("more than {} patterns", limits_.pattern_count_max));
@@ -241,6 +272,8 @@ class Lowering {
     raw_.push_back(std::move(raw));
   }
 
+  // Runs do not depend on layers, heads and components, so there is one list for each pair of page tables and not for
+  // each pair of views. `page_piece_count_` never passes its limit, so the difference below does not wrap.
   std::optional<uint32_t> find_runs(uint32_t token_set, Range within, uint64_t tokens_per_row,
                                     const IndexedView& source, const IndexedView& target) {
     const RunKey key{token_set, within, tokens_per_row, number_of(source.rows, source_maps_),
@@ -270,7 +303,9 @@ class Lowering {
     stopped_ = true;
   }
 
-  // What valid bindings hold is what the plan moves; this stands between a mistake there and garbage.
+  // The blocks of pairs of views are disjoint, so their number of items equals that of the edge exactly when they cover
+  // it. Valid bindings of the plan's documents always do. The check guards against bindings of other documents and
+  // mistakes in the rules: without it the target would keep some old bytes (I1).
   bool check_complete(uint32_t number) {
     const Edge& edge = plan_.edges[number];
     const Component& component = plan_.tensors[edge.tensor].component;
@@ -308,6 +343,7 @@ class Lowering {
     raw_.clear();
   }
 
+  // Row maps by number, which is a cheap comparison; most calls find their runs here.
   struct RunKey {
     uint32_t token_set;
     Range within;
@@ -341,6 +377,8 @@ class Lowering {
   bool stopped_ = false;
 };
 
+// Correct because BoundSide::rebind() made sure that only slots and epochs differ, and that no page lies on another or
+// past its region. Regions keep their numbers for the same reason. O(pages).
 LoweredPlan LoweredPlan::rebound(const TransferPlan& plan, const BoundSide& source, const BoundSide& target) const {
   CHECK(source_regions().size() == source.regions().size() && target_regions().size() == target.regions().size());
   std::vector<PageRuns> fresh;
@@ -357,6 +395,8 @@ LoweredPlan LoweredPlan::rebound(const TransferPlan& plan, const BoundSide& sour
       run_origins_);
 }
 
+// A digest stands for a document, so equal digests make every rule that was proved against the documents hold here.
+// What a digest does not say is compared: interval, operation and snapshot.
 bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Diagnostics& diagnostics) {
   const uint64_t diagnostics_before = diagnostics.total();
   const auto differs = [&](std::string message) { diagnostics.add(Rule::kPlanIdentity, "", std::move(message)); };
@@ -377,6 +417,8 @@ bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundS
                         target.operation()->text()));
   if (source.snapshot_digest() && target.snapshot_digest() && *source.snapshot_digest() != *target.snapshot_digest())
     differs("source and target are bound for different snapshots");
+  // Each side was checked alone. Only within one instance can a byte be source and target at once, which would make the
+  // result depend on the order of steps (I1).
   if (source.shares_instance(target)) source.check_together_with(target, diagnostics);
   return diagnostics.total() == diagnostics_before;
 }

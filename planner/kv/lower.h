@@ -28,7 +28,7 @@ struct LowerLimits {
   uint64_t work_max = uint64_t{1} << 28;              // pairs of views that are looked at
   uint64_t pattern_count_max = uint64_t{1} << 22;     // of all pairs
   uint64_t page_piece_count_max = uint64_t{1} << 24;  // of all lists of runs
-  uint64_t step_count_max = uint64_t{1} << 28;        // of all pairs; they are not stored, but somebody posts them
+  uint64_t step_count_max = uint64_t{1} << 28;        // of all pairs; they are not stored, but a transport posts each
   uint64_t bytes_max = uint64_t{1} << 60;
 };
 

@@ -15,9 +15,22 @@
 #include "planner/kv/tensors.h"
 #include "planner/kv/verify_plan.h"
 
+// What is computed, with the sets of docs/architecture.md, "Definitions": for each target q a set of edges such that
+//
+//    the union of Elements(e) over the edges e of q is Required(q)
+//    the sets Elements(e) of one q are disjoint, and Elements(e) is a subset of Owned(source of e)
+//
+// In one data-parallel rank each element has one owner or exactly the declared replicas 0 to n-1 (proved when the
+// placement was read: rules coverage-gap, coverage-overlap, replica-set). So taking one replica by its ordinal for each
+// element gives exactly this, and there is nothing left to search for. Neither elements nor layers x heads x tokens are
+// enumerated. A claim is a box (layer set, head interval, token ownership), and an edge is the intersection of two
+// claims. Layer sets and ownerships are interned, so intersecting them is done once for each pair of different ones and
+// not once for each pair of participants. The planner does not prove its result: verify_plan() does, by another way
+// (planner/kv/prepare.h).
 namespace crossdock {
 namespace {
 
+// A manifest as a target has no kind: it describes objects that are published and no longer written.
 std::optional<PlanKind> kind_of(const PlanSide& source, const PlanSide& target) {
   if (target.kind() == SideKind::kStoreLayout && source.kind() == SideKind::kRuntime) return PlanKind::kUpload;
   if (target.kind() != SideKind::kRuntime) return std::nullopt;
@@ -25,6 +38,9 @@ std::optional<PlanKind> kind_of(const PlanSide& source, const PlanSide& target) 
 }
 
 // Joins edges that differ in nothing but their layers, then those whose heads touch.
+// Both joins leave the union of Elements(e) as it is, since edges of one target are disjoint (I1). Layers first, since
+// pipeline stages and alternating windows cut there most often. The order of edges is that of a sort over all their
+// fields, so it does not depend on how they were found (I7). O(E log E).
 void merge_edges(TransferPlan& plan, Interner<IntervalSet>& layer_sets) {
   const auto all_but_layers = [](const Edge& e) {
     return std::tie(e.target, e.source, e.tensor, e.heads, e.token_set);
@@ -74,6 +90,7 @@ class Planner {
         report_(report) {}
 
   std::optional<Valid<TransferPlan>> run() {
+    // Cheap checks first, so that a wrong pair of documents is refused before anything is expanded.
     diagnostics_.set_document("plan");
     const uint64_t diagnostics_before = diagnostics_.total();
     if (!check_sides() || !choose_sources() || !choose_targets()) return std::nullopt;
@@ -88,6 +105,7 @@ class Planner {
     for (Claim& claim : source_claims) claim.dp = dp_number_[claim.owner];
     const std::vector<Claim> target_claims =
         collect_claims(target_, ClaimSide::kTarget, target_owners_, *common, numbers_);
+    // Only after collect_claims(), which looks tensors up by name in `common`.
     plan_.tensors = std::move(common->tensors);
 
     SourceIndex index(std::move(source_claims), numbers_);
@@ -115,6 +133,7 @@ class Planner {
       diagnostics_.add(Rule::kPlanIdentity, source_.label(),
                        fmt::format("is about revision '{}', {} about '{}'", source_.revision()->text(), target_.label(),
                                    target_.revision()->text()));
+    // What a manifest holds of a window follows from its own snapshot; with another interval Live would be another set.
     else if (source_.kind() == SideKind::kStoreManifest && options_.snapshot_tokens != source_.tokens())
       diagnostics_.add(Rule::kPlanIdentity, source_.label(),
                        fmt::format("holds tokens {}, and the plan is about {}", range_text(source_.tokens()),
@@ -125,6 +144,7 @@ class Planner {
   }
 
   // The owners to take from, and the numbers of the data-parallel ranks that they have.
+  // Ranks are numbered among those that may serve, so that `rank mod count` means the same with gaps in the ranks.
   bool choose_sources() {
     std::set<uint64_t> ranks;
     if (!choose_owners(source_, options_.sources, source_owners_) ||
@@ -188,6 +208,8 @@ class Planner {
 
   // A request for tokens that are not there, and sides that are about fewer than are to be moved.
   bool check_tokens(const CommonTensors& common) {
+    // Compared without windows: a request outside the interval is a mistake of the caller, and not a plan without
+    // edges.
     const Range there = options_.snapshot_tokens.value_or(target_.tokens());
     if (options_.tokens != Range::all() && there.intersect(options_.tokens).empty()) {
       diagnostics_.add(Rule::kPlanEmpty, "",
@@ -210,6 +232,8 @@ class Planner {
 
   std::vector<ChosenEdge> join(SourceIndex& index, const std::vector<Claim>& target_claims, TokenJoiner& joiner) {
     std::vector<ChosenEdge> edges;
+    // With chosen sources some replicas may be missing, so ordinals are no longer 0 to n-1 and the sets of candidates
+    // differ from cell to cell. Only then the costlier cutting into cells (planner/kv/balance.h) is needed.
     const bool by_ordinal = options_.sources.empty() && options_.selection == SourceSelection::kDeterministic;
     if (by_ordinal)
       join_by_ordinal(index, target_claims, joiner, edges);
@@ -234,7 +258,11 @@ class Planner {
     return static_cast<uint32_t>(target_.owners()[target.owner].dp % dp_count_);
   }
 
-  // A declared replica set has the ordinals 0 to n-1, so the one at index (r mod n) is the one with that ordinal.
+  // For one element x of a target's claim exactly one source claim that holds x is visited: all claims that hold x have
+  // one replica count n, and one of them has the ordinal (r mod n), where r is the target's ordinal (rule replica-set).
+  // So edges of one target are disjoint (I1). Limits are looked at once for each pair of layer sets; in between, the
+  // list grows by the claims of one class at most. A declared replica set has the ordinals 0 to n-1, so the one at
+  // index (r mod n) is the one with that ordinal.
   void join_by_ordinal(SourceIndex& index, const std::vector<Claim>& target_claims, TokenJoiner& joiner,
                        std::vector<ChosenEdge>& edges) {
     uint64_t work = 0;
@@ -242,6 +270,7 @@ class Planner {
       for (SourceIndex::LayerOverlap& overlap :
            index.overlaps(target.tensor, source_dp_of(target), target.layer_set, work)) {
         ++work;
+        // All classes of an overlap have the same replica count.
         const uint32_t count = index.classes(overlap).front().replica_count;
         const SourceIndex::Class* members = index.find(overlap, target.replica_ordinal % count);
         if (members == nullptr) continue;
@@ -283,6 +312,7 @@ class Planner {
     uint32_t nic_count = 0;
     std::optional<std::vector<uint32_t>> nics = number_nics(nic_count);
     if (!nics) return;
+    // A caller without interest in the loads still gets the balanced choice.
     BalanceReport ignored;
     edges = choose_balanced(
         BalanceInput{collector, plan_.tensors, numbers_, joiner.token_sets(), std::move(*nics), nic_count},
@@ -318,6 +348,8 @@ class Planner {
 
   std::optional<Valid<TransferPlan>> finish(std::vector<ChosenEdge> edges, const std::vector<Claim>& target_claims,
                                             const TokenJoiner& joiner) {
+    // Sources without an edge do not appear in a plan; targets all do, so that a target with nothing to receive still
+    // takes part in the protocol and in the proof.
     std::vector<uint32_t> source_number(source_.owners().size(), UINT32_MAX);
     for (const ChosenEdge& edge : edges) source_number[edge.source] = 0;
     for (size_t owner = 0; owner < source_number.size(); ++owner) {
@@ -343,7 +375,8 @@ class Planner {
       return std::nullopt;
     }
     std::optional<Valid<TransferPlan>> plan = Valid<TransferPlan>::make(std::move(plan_), diagnostics_);
-    // Whoever leaves out sources may leave elements without any; other plans cover what valid documents cover.
+    // A caller that names the sources may leave out every owner of an element, and only the proof can tell. With all
+    // sources the documents' own coverage rules exclude it, and make_proved_plan() proves the plan anyway.
     if (plan && !options_.sources.empty()) {
       const uint64_t diagnostics_before = diagnostics_.total();
       verify_plan(*plan, source_, target_, VerifyLimits{}, diagnostics_);
@@ -352,9 +385,12 @@ class Planner {
     return plan;
   }
 
+  // Required(q) may be empty although q owns much: a window, or a cycle, may have no token in Asked. A plan without
+  // edges is right in that case only.
   bool requires_something(const std::vector<Claim>& target_claims) const {
     return std::any_of(target_claims.begin(), target_claims.end(), [&](const Claim& claim) {
       TokenSet tokens;
+      // Only one of the two can have a cycle, so kTooMany does not come.
       return join_tokens(AllTokens(), numbers_.ownerships[claim.ownership], plan_.tensors[claim.tensor].tokens,
                          limits_.token_range_count_max, tokens) != TokenJoin::kNone;
     });

@@ -30,7 +30,8 @@ void check_snapshot(const SnapshotDescriptor& snapshot, const PlanSide& source,
 // Empty, and diagnostics are added, when the documents do not fit together (plan-schema: which field of which
 // component; plan-identity; plan-participant), something that is required has no source (plan-gap), the whole plan
 // moves nothing although something is required (plan-empty), or a limit is passed (plan-limit). With kBalanced `report`
-// gets the loads.
+// gets the loads. The plan does not refer to the sides. Equal documents, options and limits give an equal plan (I7). It
+// is not proved; callers go through make_proved_plan() (planner/kv/prepare.h).
 std::optional<Valid<TransferPlan>> make_plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
                                              const PlanLimits& limits, Diagnostics& diagnostics,
                                              BalanceReport* report = nullptr);

@@ -8,6 +8,7 @@ namespace crossdock {
 namespace {
 
 template <class Number>
+// Little-endian on every machine: keys are compared between processes.
 void append_number(std::string& bytes, Number number) {
   for (size_t i = 0; i < sizeof(Number); ++i) bytes.push_back(static_cast<char>(number >> (8 * i) & 0xff));
 }
@@ -40,6 +41,8 @@ Result<PageDomain> make_page_domain(const Valid<SnapshotDescriptor>& snapshot, u
                     page_tokens};
 }
 
+// Every field has its name and length before it, so no two domains have the same bytes. An absent adapter adds no
+// field, and so differs from one with an empty id.
 Sha256Digest digest(const PageDomain& domain) {
   std::string bytes;
   append_text(bytes, "crossdock.page_domain.v1");
@@ -64,6 +67,8 @@ PageKeyChain::PageKeyChain(const PageDomain& domain)
   CHECK(page_tokens_ > 0);
 }
 
+// The key of a page depends on all tokens before it through `previous`: attention makes the cache of a page depend on
+// them. A partial page has no key, since the tokens that will fill it are not known.
 PageKey PageKeyChain::extend(std::span<const uint32_t> page) {
   CHECK(page.size() == page_tokens_);
   std::string bytes;

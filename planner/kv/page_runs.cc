@@ -4,6 +4,10 @@
 
 #include "base/checked.h"
 
+// The tokens of an edge that both views hold, as rows: for each row its place on the source and on the target. The
+// result is a list of runs whose rows, repeated as they say, are exactly these rows, each once (I1).
+// Two page tables cut the same rows at different tokens, so a piece ends where either side's page ends. Pieces that
+// continue each other on both sides are joined as they come; with contiguous slots a whole table becomes one run.
 namespace crossdock {
 namespace {
 
@@ -18,11 +22,15 @@ class RowWalker {
         tokens_(map.cycle),
         before_base_(tokens_.count_below(map.base_token)) {}
 
+  // No difference wraps: a view begins at or after the base of its table (rule view-pages), and the tokens lie within
+  // the view. Boundaries lie at rows on both sides except at the ends of the interval (rule token-alignment), so a
+  // stretch has equally many rows on both.
   Range rows_of(Range tokens) const {
     const uint64_t begin = tokens_.count_below(tokens.begin()) - before_base_;
     const uint64_t end = tokens_.count_below(tokens.end()) - before_base_;
     return Range(begin / tokens_per_row_, div_round_up(end, tokens_per_row_));
   }
+  // At least 1, so the walk always moves on. Without pages the rest is never the smaller one.
   uint64_t rows_left_in_page(uint64_t row) const { return rows_per_page_ - row % rows_per_page_; }
 
   RowPlace place_of(uint64_t row) const {
@@ -46,6 +54,7 @@ class RowWalker {
 };
 
 // The step from one place to a later one, when it is one that a run can repeat.
+// Only forward, and by one kind of stride: a run's repeat is one axis of a step, with unsigned strides.
 std::optional<RowPlace> step_between(RowPlace from, RowPlace to) {
   if (to.slot == from.slot && to.row > from.row) return RowPlace{0, to.row - from.row};
   if (to.slot == from.slot + 1 && to.row == from.row) return RowPlace{1, 0};
@@ -70,6 +79,7 @@ class RunBuilder {
   PageRuns take() { return std::move(result_); }
 
  private:
+  // Longer rows first: contiguous bytes are better than one more axis. Once a run repeats, its length is fixed.
   bool extend(PageRun& run, RowPlace source, RowPlace target, uint64_t rows) const {
     if (run.repeat == 1 && source_.follows(run.source, run.rows, source) &&
         target_.follows(run.target, run.rows, target)) {
@@ -96,6 +106,7 @@ class RunBuilder {
 
 std::optional<PageRuns> make_page_runs(const RunRequest& request) {
   TokenSet tokens = request.tokens->within(request.within);
+  // The limit of pieces bounds the stretches too, so memory is bounded before anything is walked.
   std::optional<IntervalSet> stretches = expand_tokens(tokens, request.piece_count_max);
   if (!stretches) return std::nullopt;
   // A view may have fewer tokens of a cycle than the edge: those of its own cycle.

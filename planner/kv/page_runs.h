@@ -15,6 +15,7 @@
 namespace crossdock {
 
 // How one side numbers the rows of tokens.
+// Equal maps over equal tables give equal runs, so they are a key.
 struct RowMap {
   uint32_t end = 0;                   // whose tables are meant
   std::optional<PageTableId> table;   // empty: one run of rows
@@ -25,6 +26,7 @@ struct RowMap {
   friend auto operator<=>(const RowMap&, const RowMap&) = default;
 };
 
+// Everything it points to outlives the call.
 struct RunRequest {
   const TokenSet* tokens;
   Range within;  // only these of them

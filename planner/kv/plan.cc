@@ -12,11 +12,16 @@
 #include "base/checked.h"
 #include "model/text.h"
 
+// The rules that a plan keeps without other documents. They are what makes the proof and the lowering safe to run on a
+// plan from outside: indices in range, no empty edge, edges within their tensor, rows not cut. That the plan is right
+// is another question (verify_plan()).
 namespace crossdock {
 namespace {
 
 // Sorts a list and drops unused and repeated items. new_index[old] is SIZE_MAX for a dropped item.
 template <class Item>
+// Unused and repeated sets are dropped, because they mean nothing: plans that move the same in the same edges have one
+// text and one digest (I7).
 std::vector<size_t> sort_used(std::vector<Item>& list, const std::vector<bool>& used) {
   std::vector<size_t> order;
   order.reserve(list.size());
@@ -52,6 +57,7 @@ std::vector<uint32_t> sort_list(std::vector<Item>& list, Less less) {
   return new_index;
 }
 
+// Asked before any use of an index: canonicalize() runs on what a reader has just parsed.
 bool indices_fit(const TransferPlan& plan, const Edge& edge) {
   return edge.target < plan.targets.size() && edge.source < plan.sources.size() && edge.tensor < plan.tensors.size() &&
          edge.layer_set < plan.layer_sets.size() && edge.token_set < plan.token_sets.size();
@@ -73,6 +79,7 @@ class PlanRules {
   PlanRules(const TransferPlan& plan, Diagnostics& diagnostics)
       : plan_(plan), diagnostics_(diagnostics), diagnostics_before_(diagnostics.total()) {}
 
+  // Edges are looked at only where the lists are right: their rules read the facts that check_lists() fills in.
   void run() {
     check_lists();
     if (diagnostics_.total() != diagnostics_before_) return;
@@ -110,6 +117,7 @@ class PlanRules {
     checked_within_.resize(plan_.layer_sets.size(), SIZE_MAX);
   }
 
+  // Facts are computed once for each set: many edges share one, and a set may have many intervals.
   void check_token_set(size_t index) {
     const TokenSet& set = plan_.token_sets[index];
     const std::string place = fmt::format("token set {}", index);
@@ -127,6 +135,8 @@ class PlanRules {
     facts.count = set.count();
     const std::vector<Range>& ranges = set.intervals.ranges();
     for (size_t i = 1; i < ranges.size(); ++i)
+      // Every boundary is a multiple of a row's tokens exactly when their greatest common divisor is; so one number
+      // answers for components of any granularity.
       facts.inner_boundaries = std::gcd(facts.inner_boundaries, std::gcd(ranges[i - 1].end(), ranges[i].begin()));
     token_facts_.push_back(facts);
   }
@@ -176,6 +186,7 @@ class PlanRules {
     const Edge& edge = plan_.edges[index];
     const IntervalSet& layers = plan_.layer_sets[edge.layer_set];
     const IntervalSet& allowed = plan_.tensors[edge.tensor].layers;
+    // Edges are sorted by tensor within a pair, and most layer sets belong to one tensor, so remembering one is enough.
     if (checked_within_[edge.layer_set] == edge.tensor) return;
     work_ += layers.ranges().size() + allowed.ranges().size();
     if (work_ > kWorkMax) {
@@ -212,6 +223,8 @@ class PlanRules {
         0;  // the greatest common divisor of all boundaries but the outer two; 0: there are none
   };
 
+  // Ranges of layers that are compared. A plan of n edges with different pairs of long layer sets and tensors costs
+  // their product otherwise.
   static constexpr uint64_t kWorkMax = uint64_t{1} << 27;
 
   const TransferPlan& plan_;
@@ -256,6 +269,7 @@ void validate(const TransferPlan& plan, Diagnostics& diagnostics) {
   PlanRules(plan, diagnostics).run();
 }
 
+// kUnbounded for what does not fit: tokens without end have no number of bytes.
 uint64_t block_bytes(const Component& component, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens) {
   const uint64_t rows = tokens.row_count(component.tokens_per_row.value_or(1));
   return (Checked(layer_count) * head_count * rows * component.head_bytes()).value().value_or(Range::kUnbounded);

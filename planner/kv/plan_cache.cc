@@ -4,9 +4,13 @@
 
 #include "planner/kv/prepare.h"
 
+// Why the key of a plan is complete: a plan depends on the two documents, which their digests name, and on the options
+// (I7). Limits are those of the cache. Why the key of a lowering has names and not bindings: what may differ under
+// equal names is exactly what rebind() checks.
 namespace crossdock {
 namespace {
 
+// Sorted: the order in which bindings arrive does not matter.
 std::vector<std::pair<ParticipantId, InstanceId>> names_of(const std::vector<BindingPointer>& bindings) {
   std::vector<std::pair<ParticipantId, InstanceId>> names;
   names.reserve(bindings.size());
@@ -34,6 +38,7 @@ PlanCache::PlanPointer PlanCache::plan(const PlanSide& source, const PlanSide& t
     ++counts_.plans_reused;
     return *known;
   }
+  // Proved once, when it is made; what comes from the cache has been proved (I1).
   std::optional<ProvedPlan> made = make_proved_plan(source, target, options, limits_.plan, limits_.verify, diagnostics);
   if (!made) return nullptr;
   ++counts_.plans_made;
@@ -56,6 +61,8 @@ std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, Cac
   };
   const LoweredKey key(plan.get(), names_of(source.bindings), names_of(target.bindings));
   if (Template* known = lowered_.find(key)) {
+    // Copies: when the second side cannot be rebound, the template keeps both old ones. The diagnostics of a failed
+    // rebind are dropped, because the full bind below finds and reports the same.
     BoundSide new_source = known->source;
     BoundSide new_target = known->target;
     Diagnostics none;
@@ -65,6 +72,7 @@ std::shared_ptr<const LoweredPlan> PlanCache::lower(const PlanPointer& plan, Cac
     if (takes_pages) {
       ++counts_.lowered_rebound;
       LoweredPlan lowered = known->lowered->rebound(**plan, new_source, new_target);
+      // The template refers to the newest bindings from here on, so the older ones are free to go.
       *known = make_template(std::move(new_source), std::move(new_target), std::move(lowered));
       return known->lowered;
     }

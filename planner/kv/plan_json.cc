@@ -13,6 +13,8 @@
 #include "model/wire/codec.h"
 #include "model/wire/kv_forms.h"
 
+// One description of the form serves reading and writing (model/wire/describe.h), so both cannot drift apart. A plan
+// from outside is data: what is read here has only kept the form and its own rules.
 namespace crossdock {
 namespace {
 
@@ -65,6 +67,8 @@ struct WrittenSide {
   const AnyDocument* document;
 };
 
+// A document that is carried must have the digest that the plan names, or the plan could be proved against a document
+// that the other side does not have.
 struct SideForm {
   std::span<const std::string_view> schemas;
 
@@ -108,7 +112,7 @@ constexpr auto kTokenSet = form::object([](auto& fields, auto& tokens) {
   fields.required("intervals", tokens.intervals, form::kIntervals);
 });
 
-// An edge is an array of numbers: there are many.
+// An edge is an array of numbers and not an object with names: a plan may have 10^6 of them.
 struct EdgeForm {
   void read(const JsonCursor& cursor, Edge& edge) const {
     std::array<uint64_t, 7> numbers = {};
@@ -188,6 +192,7 @@ std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& l
   kPlan.read(cursor, read);
   read.plan.source_digest = read.source.named;
   read.plan.target_digest = read.target.named;
+  // With a wrong field the values below would be defaults, and rules about them would only confuse.
   if (diagnostics.total() != diagnostics_before) return std::nullopt;
   std::optional<Valid<TransferPlan>> valid = Valid<TransferPlan>::make(std::move(read.plan), diagnostics);
   if (!valid) return std::nullopt;
@@ -200,6 +205,7 @@ std::string plan_to_json(const Valid<TransferPlan>& plan, const AnyDocument* sou
   return out.take();
 }
 
+// Without documents, so carrying them or not does not change a plan's identity.
 Sha256Digest digest(const Valid<TransferPlan>& plan) { return sha256(plan_to_json(plan)); }
 
 std::optional<PlanSide> plan_side(const AnyDocument& document) {

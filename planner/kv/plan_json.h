@@ -34,7 +34,7 @@ std::string plan_to_json(const Valid<TransferPlan>& plan, const AnyDocument* sou
 // The plan's identity: of its text without documents, which it names by digest.
 Sha256Digest digest(const Valid<TransferPlan>& plan);
 
-// The look of a document that stands on one side of a plan; empty for one that cannot. The document outlives it.
+// A document as one side of a plan; empty for a kind that cannot be one. The document outlives it.
 std::optional<PlanSide> plan_side(const AnyDocument& document);
 
 }  // namespace crossdock

@@ -26,6 +26,7 @@ struct NicGroup {
   friend auto operator<=>(const NicGroup&, const NicGroup&) = default;
 };
 
+// Part of the key of a cached plan: options with equal fields give equal plans.
 struct PlanOptions {
   std::optional<Range> snapshot_tokens;  // the snapshot's interval: windows keep their last tokens only
   Range tokens = Range::all();           // plan only these of it

@@ -7,12 +7,15 @@
 #include "base/check.h"
 #include "base/sorted.h"
 
+// Three documents as one list of owners, so that one planner and one verifier serve all three paths. No element is
+// copied or expanded: spans refer to the document, and only a store, which states no ownerships, gets some made here.
 namespace crossdock {
 namespace {
 
 constexpr std::string_view kStoreEnd = "store";
 
 // All layers of each group, a list for each head count among its components.
+// A manifest is complete for its snapshot (rules of its views), so its one owner has every element of the schema.
 std::vector<Ownership> own_everything(const CacheSchema& schema) {
   std::vector<Ownership> owns;
   for (const LayerGroup& group : schema.groups) {
@@ -46,6 +49,7 @@ PlanSide::PlanSide(const Valid<StoreLayout>& layout, const Sha256Digest& digest)
     : kind_(SideKind::kStoreLayout), digest_(digest), cache_schema_(&layout->cache_schema), name_(layout->name) {
   owners_.reserve(layout->parts.size());
   for (const StorePart& part : layout->parts) {
+    // A deque: the spans of earlier owners stay valid when it grows.
     own_ownerships_.push_back({Ownership{part.layers, part.components, part.heads, AllTokens(), {}}});
     owners_.push_back(PlanOwner{part.key.text(), own_ownerships_.back(), 0});
   }

@@ -1,5 +1,5 @@
-// One side of a plan: who owns what. A runtime's placement, a store layout and a store manifest look alike to the
-// planner; this is that look.
+// One side of a plan: who owns what. A runtime's placement, a store layout and a store manifest have the same form for
+// the planner.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ namespace crossdock {
 
 enum class SideKind { kRuntime, kStoreLayout, kStoreManifest };
 
+// Both refer to the document or to the side.
 struct PlanOwner {
   std::string_view end;  // the text of its PlanEnd
   std::span<const Ownership> owns;
@@ -49,6 +50,7 @@ class PlanSide {
   std::string_view name() const { return name_; }           // of the document, for messages
 
   // Null when there is none. O(log n).
+  // By the text of its PlanEnd.
   const PlanOwner* find(std::string_view end) const;
   // "placement 'decode'"
   std::string label() const;

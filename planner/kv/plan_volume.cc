@@ -9,6 +9,8 @@ namespace crossdock {
 namespace {
 
 // A block of one tensor: layers x heads x tokens.
+// Bytes are exact integers. Bytes per token are for reading only, hence double: a cycle's share need not be a whole
+// number.
 void add_block(const PlanTensor& tensor, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens,
                PairVolume& sum) {
   const Component& component = tensor.component;
@@ -27,6 +29,7 @@ void add_block(const PlanTensor& tensor, uint64_t layer_count, uint64_t head_cou
 
 }  // namespace
 
+// Edges are sorted by (target, source), so one pass makes all pairs.
 std::vector<PairVolume> pair_volumes(const TransferPlan& plan) {
   std::vector<PairVolume> pairs;
   for (const Edge& edge : plan.edges) {
@@ -49,6 +52,8 @@ PairVolume total_volume(const std::vector<PairVolume>& pairs) {
   return sum;
 }
 
+// Required(q) from the ownerships and not from the edges: a report can then show that a plan moves what is required and
+// no more (I8). Ownerships of one target are disjoint, so adding them counts nothing twice.
 PairVolume required_volume(const TransferPlan& plan, const PlanSide& target) {
   PairVolume sum;
   for (const PlanEnd& end : plan.targets) {

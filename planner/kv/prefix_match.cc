@@ -10,12 +10,20 @@
 #include "base/checked.h"
 #include "model/kv/schema_rules.h"
 
+// Let Restorable be the set of n such that n leading pages can be restored (planner/kv/prefix_match.h). It need not be
+// downward closed: with windows, fewer pages may need a page that more pages do not. So a binary search would be wrong,
+// and the longest prefix is sought from above.
+// From above, each lost page rules out many lengths at once: a page that is lost at its distance from the end is lost
+// in every prefix that is shorter but still holds it. So the next candidate is the number of pages before it, and no
+// page is looked at twice for the same answer.
 namespace crossdock {
 namespace {
 
 // How many parts of what a page needs depends only on how far it lies from the end of the prefix: the nearer, the more
 // groups are live in it. Groups that are live equally far make up a level; level l needs the parts of levels 1 to l,
 // and level 0 needs none.
+// Levels turn "which groups are live in this page" into one number, so that presence is remembered as one count per
+// page and layout.
 class Levels {
  public:
   Levels(const CacheSchema& schema, uint64_t page_tokens, uint64_t page_count) {
@@ -74,6 +82,8 @@ std::optional<size_t> part_level(const StorePart& part, PageObject object, const
   return lowest;
 }
 
+// Sorted by level, the parts that a level needs are a prefix of the list; a prefix of known answers then serves all
+// levels.
 LayoutParts layout_parts(const CatalogedLayout& cataloged, PageObject object, const Levels& levels) {
   const StoreLayout& layout = *cataloged.layout;
   const LayerIndex index(layout.cache_schema);
@@ -106,6 +116,7 @@ class Presence {
   }
 
   // Makes room for the answers; before any look-up.
+  // Only after the caller has compared the worst case with the limit, so that memory is bounded by it.
   void reserve() { known_.resize(pages_.size() * layouts_.size()); }
 
   // Whether any layout has objects of this kind; then all have.
@@ -127,6 +138,7 @@ class Presence {
 
   // The layout that serves the page at this level with the fewest objects: `preferred` if it is one of several, else
   // the one with the lowest digest. Empty when none has all that is needed.
+  // The layout of the page before is preferred, so that a match has few runs of pages with one source.
   std::optional<size_t> choose(uint64_t page, size_t level, std::optional<size_t> preferred = std::nullopt) {
     for (const size_t layout : preference_[level]) {
       if (preferred && needed_count(*preferred, level) == needed_count(layout, level) &&
@@ -160,6 +172,7 @@ class Presence {
     return inventory_.has(pages_[page], layout.layout->digest, *layout.parts[part], object_);
   }
 
+  // Goes on where an earlier question stopped: an object is looked up once at most.
   bool is_complete(uint64_t page, size_t layout, size_t level) {
     const LayoutParts& parts = layouts_[layout];
     Known& known = known_[page * layouts_.size() + layout];
@@ -227,6 +240,7 @@ class Matcher {
   // No prefix is longer: the pages before the first that a group lacks which is live in all pages.
   uint64_t upper_bound() {
     uint64_t page = 0;
+    // No group is live in all pages, so no first page limits all prefixes.
     if (levels_.longest_reach() < page_count_) return page_count_;
     while (page < page_count_ && !is_lost(page, 1)) ++page;
     return page;
@@ -234,6 +248,7 @@ class Matcher {
 
   // A page such that no prefix longer than it and up to `count` pages is restorable; empty when one of `count` pages
   // is. A page that is lost at its distance from the end is lost at each smaller one, where more groups are live.
+  // The state first: it is one look-up for the whole prefix, and needs no rows.
   std::optional<uint64_t> lost_page(uint64_t count) {
     if (state_.exist() && !state_.choose(count - 1, 1)) return count - 1;
     const uint64_t live = std::min(count, levels_.longest_reach());
@@ -253,6 +268,7 @@ class Matcher {
     return count;
   }
 
+  // Pages without a live group are left out: nothing of them is restored.
   void choose_sources(PrefixMatch& match) {
     const uint64_t count = match.page_count;
     std::optional<size_t> layout;  // of the page before
@@ -294,6 +310,7 @@ std::string PrefixStop::to_text() const {
 Result<PrefixMatch> match_prefix(const LayoutCatalog& catalog, std::span<const PageKey> pages,
                                  const PageInventory& inventory, const PrefixLimits& limits) {
   const uint64_t page_tokens = catalog.domain().page_tokens;
+  // Checked before any look-up; later products of pages and tokens then fit.
   if (!checked_mul(pages.size(), page_tokens))
     return Status(Code::kInvalidArgument,
                   fmt::format("prefix match: {} pages of {} tokens pass 2^64 - 1 tokens", pages.size(), page_tokens));

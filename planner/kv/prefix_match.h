@@ -35,6 +35,7 @@ class PageInventory {
  public:
   virtual ~PageInventory() = default;
   // Whether the object of `part` was published whole, under the layout with this digest.
+  // I2: an object of an upload that is not committed is not there.
   virtual bool has(const PageKey& page, const Sha256Digest& layout, const ObjectKey& part, PageObject object) const = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "planner/kv/prepare.h"
 
+// Nothing is lowered that was not proved (I1, I5).
 namespace crossdock {
 
 std::optional<ProvedPlan> make_proved_plan(const PlanSide& source, const PlanSide& target, const PlanOptions& options,
@@ -16,6 +17,7 @@ std::optional<ProvedPlan> make_proved_plan(const PlanSide& source, const PlanSid
 
 std::optional<PreparedCopies> prepare_copies(const PreparedSide& source, const PreparedSide& target,
                                              PlanOptions options, const LowerLimits& limits, Diagnostics& diagnostics) {
+  // Live depends on the interval that the bytes hold, so the caller has no say in it.
   options.snapshot_tokens = source.bytes.tokens();
   std::optional<ProvedPlan> proved =
       make_proved_plan(source.owners, target.owners, options, PlanLimits(), VerifyLimits(), diagnostics);

@@ -10,6 +10,11 @@
 #include "base/sorted.h"
 #include "model/kv/view_geometry.h"
 
+// Sufficient conditions, not necessary ones: a layout that is not understood costs a full bind, and never a wrong
+// answer (I1). Pools of pages as serving engines lay them out are understood.
+// Why it is enough to compare slots: two views of one pool touch the same bytes only in pages of the same slot, because
+// all their bytes of one page lie within one page stride. Views of different pools stay apart as long as each stays
+// below the next pool.
 namespace crossdock {
 namespace {
 
@@ -33,11 +38,14 @@ const Component& component_of(const View& view, const CacheSchema& schema) {
 }
 
 // Empty when the view has no pages, or several strides outside a page.
+// Page strides and the rules view-strides and view-bounds were checked for the old slots. Only what is independent of
+// slots is taken from there.
 std::optional<PagedView> measure(const View& view, const Component& component, const BoundEnd& end, Range tokens) {
   if (!view.pages || view.pages->page_stride_bytes == 0) return std::nullopt;
   const PageTable* table = find_sorted(*end.page_tables, &PageTable::id, view.pages->table);
   Diagnostics none;
   const std::optional<ViewRows> rows = resolve_rows(view, component, table, tokens, "", none);
+  // The binding passed check_views(), which resolved the same rows.
   CHECK(rows.has_value());
   PagedView paged = {};
   paged.table = static_cast<size_t>(table - end.page_tables->data());
@@ -53,6 +61,7 @@ std::optional<PagedView> measure(const View& view, const Component& component, c
     if (stride >= paged.page_stride) {
       if (paged.outer_stride != 0) return std::nullopt;
       paged.outer_stride = stride;
+      // Fits: rule view-bounds says that the last index lies within the region.
       paged.outer_bytes = stride * (extent - 1);
       continue;
     }
@@ -65,6 +74,8 @@ std::optional<PagedView> measure(const View& view, const Component& component, c
 }
 
 // The highest safe slot of each view of one region, in the order of the views. Empty when it is not understood.
+// Views are placed modulo the outer stride S, because a page at layer l lies l * S after the page at layer 0; views of
+// different layers then share a pool exactly when they share slots.
 std::optional<std::vector<uint64_t>> region_limits(const std::vector<PagedView>& views, uint64_t region_bytes) {
   const uint64_t page_stride = views.front().page_stride;
   uint64_t outer_stride = 0;
@@ -86,6 +97,7 @@ std::optional<std::vector<uint64_t>> region_limits(const std::vector<PagedView>&
   std::vector<size_t> pool_of(views.size());
   for (const size_t i : order) {
     const uint64_t at = place(views[i]);
+    // The places are ascending, and span is at most page_stride (measure()), so neither difference wraps.
     const bool in_last = !pools.empty() && at - pools.back() <= page_stride - views[i].span;
     if (!in_last && !pools.empty() && at - pools.back() < page_stride) return std::nullopt;
     if (!in_last) pools.push_back(at);
@@ -101,6 +113,7 @@ std::optional<std::vector<uint64_t>> region_limits(const std::vector<PagedView>&
     const bool is_last = pool + 1 == pools.size();
     if (!is_last || outer_stride != 0) {
       const uint64_t next = is_last ? pools.front() + outer_stride : pools[pool + 1];
+      // The last pool ends where the first one begins again, one outer stride further on.
       const uint64_t pages = (next - pools[pool]) / page_stride;
       if (pages == 0) return std::nullopt;
       limit = std::min(limit, pages - 1);
@@ -134,6 +147,7 @@ std::optional<SlotLimits> slot_limits(std::span<const BoundEnd> ends, std::span<
   std::set<TableSet> sets;
   for (const auto& [region, views] : views_of) {
     const std::optional<std::vector<uint64_t>> limits = region_limits(views, regions[region].bytes);
+    // A view without pages in the same region has fixed bytes that slots would have to avoid.
     if (!limits || plain.contains(region)) return std::nullopt;
     std::set<std::pair<size_t, size_t>> tables;
     for (size_t i = 0; i < views.size(); ++i) {

@@ -22,6 +22,7 @@
 namespace crossdock {
 
 // Pages of one table that the views of one end use.
+// Slots are counted in page strides of the views; `slot_max` is the highest that is safe for all of them.
 struct PagedUse {
   size_t end = 0;  // numbers of the side's ends, and of the end's page tables
   size_t table = 0;

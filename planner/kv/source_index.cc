@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+// A join of boxes by look-up: for the box of a target's claim it visits exactly the source claims with layers and heads
+// in common. An interval tree for each axis would bound the worst case better; sorted lists with a running maximum of
+// the ends ("reach") are enough, since placements have few different layer sets and heads that hardly overlap.
 namespace crossdock {
 namespace {
 
@@ -11,6 +14,7 @@ auto class_key(const Claim& claim) {
 }
 
 // What joining took, about: intervals, and the blocks of the common period.
+// Counts towards PlanLimits::work_max, so that a hostile pair of ownerships cannot cost more than the limit says.
 uint64_t ranges_in(const TokenSet& set) {
   return 1 + set.intervals.ranges().size() + (set.cycle ? 2 * set.cycle->blocks.ranges().size() : 0);
 }
@@ -23,6 +27,7 @@ auto layer_key(const SourceIndex::Class& members) {
 
 SourceIndex::SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers)
     : numbers_(numbers), claims_(std::move(claims)) {
+  // Claims are compared by all their fields: whichever order the owners came in, the index is the same (I7).
   std::sort(claims_.begin(), claims_.end());
   reach_.reserve(claims_.size());
   for (uint32_t i = 0; i < claims_.size(); ++i) {
@@ -30,6 +35,7 @@ SourceIndex::SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers)
     if (i == 0 || class_key(claims_[i - 1]) != class_key(claim)) {
       classes_.push_back(
           Class{claim.tensor, claim.dp, claim.layer_set, claim.replica_count, claim.replica_ordinal, i, i});
+      // The running maximum begins anew with each class, so a binary search within the class is right.
       reach_.push_back(claim.heads.end());
     } else {
       reach_.push_back(std::max(reach_.back(), claim.heads.end()));
@@ -58,6 +64,7 @@ void SourceIndex::add_layer_entries(std::vector<LayerEntry> entries, uint32_t te
   layer_entries_.emplace(std::pair(tensor, dp), std::move(entries));
 }
 
+// Ordinals of one list are sorted and different. Where none is missing, the ordinal is the position.
 const SourceIndex::Class* SourceIndex::find(const LayerOverlap& overlap, uint32_t replica_ordinal) const {
   const std::span<const Class> members = classes(overlap);
   if (replica_ordinal < members.size() && members[replica_ordinal].replica_ordinal == replica_ordinal)
@@ -67,6 +74,7 @@ const SourceIndex::Class* SourceIndex::find(const LayerOverlap& overlap, uint32_
   return found != members.end() && found->replica_ordinal == replica_ordinal ? &*found : nullptr;
 }
 
+// The reference stays valid: std::map does not move its entries, and later calls only add some.
 std::vector<SourceIndex::LayerOverlap>& SourceIndex::overlaps(uint32_t tensor, uint32_t dp, uint32_t layer_set,
                                                               uint64_t& work) {
   const auto [entry, is_new] = overlaps_.try_emplace(OverlapKey(tensor, dp, layer_set));
@@ -84,6 +92,7 @@ std::vector<SourceIndex::LayerOverlap>& SourceIndex::overlaps(uint32_t tensor, u
 }
 
 std::optional<uint32_t> SourceIndex::common_layers(LayerOverlap& overlap, uint32_t layer_set, uint64_t& work) {
+  // Kept in the overlap: all claims of a target with this layer set ask the same question.
   if (overlap.common == kNotKnown) {
     const IntervalSet& owned = numbers_.layer_sets[overlap.source_layer_set];
     const IntervalSet& wanted = numbers_.layer_sets[layer_set];
@@ -106,6 +115,7 @@ TokenJoiner::TokenJoiner(const ClaimNumbers& numbers, const std::vector<PlanTens
 
 std::optional<uint32_t> TokenJoiner::join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership) {
   const Key key{universe_of_[tensor], source_ownership, target_ownership};
+  // Neighbouring claims mostly differ in their heads only.
   if (key == last_key_) return last_;
   const auto [entry, is_new] = joined_.try_emplace(key);
   if (is_new) {
@@ -113,6 +123,7 @@ std::optional<uint32_t> TokenJoiner::join(uint32_t tensor, uint32_t source_owner
     const TokenJoin outcome = join_tokens(numbers_.ownerships[source_ownership], numbers_.ownerships[target_ownership],
                                           universes_[key.universe], range_count_max_, common);
     if (outcome == TokenJoin::kSome) entry->second = token_sets_.intern(common);
+    // A refused join is remembered too (its entry stays empty); too_many() makes the whole plan fail.
     work_ += outcome == TokenJoin::kTooMany ? range_count_max_ : ranges_in(common);
     too_many_ |= outcome == TokenJoin::kTooMany;
   }

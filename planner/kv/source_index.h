@@ -88,6 +88,7 @@ class TokenJoiner {
   // The number of the common token set; empty when there is none. Sets too_many() when the cycles do not go together.
   std::optional<uint32_t> join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership);
 
+  // Sticky: true from the first pair of cycles on whose common period passes range_count_max.
   bool too_many() const { return too_many_; }
   uint64_t work() const { return work_; }  // ranges of tokens that were joined
   const Interner<TokenSet>& token_sets() const { return token_sets_; }

@@ -13,6 +13,9 @@
 #include "model/kv/schema_rules.h"
 #include "model/text.h"
 
+// Where a store layout puts things. In the objects of one part the arrays follow each other in the order of components
+// and groups, without gaps but for alignment; an array is rows x layers x heads x dims in the layout's order. So the
+// place of an item is a function of the layout alone: writers and readers that know only its digest agree on it.
 namespace crossdock {
 namespace {
 
@@ -24,6 +27,7 @@ struct AxisSize {
 };
 
 // Gives each axis its stride, from the innermost (dim) outwards. Empty when the array passes 64 bits.
+// Packed: the stride of an axis is the bytes of everything inside it.
 std::optional<uint64_t> fill_strides(ObjectOrder order, const Component& component, uint64_t row_count,
                                      uint64_t layer_count, uint64_t head_count, ByteStrides& strides) {
   const AxisSize row{row_count, &ByteStrides::row};
@@ -65,6 +69,7 @@ class GeometryBuilder {
     return true;
   }
 
+  // Offsets are multiples of the item size, as rule view-alignment asks of the views.
   bool add_array(uint32_t part, size_t group, IntervalSet layers, const ComponentName& name) {
     const std::vector<Component>& components = layout_.cache_schema.groups[group].components;
     const Component* component = layout_.cache_schema.groups[group].find(name);
@@ -113,7 +118,8 @@ std::string padded_set(const IntervalSet& set, uint64_t largest) {
   return text;
 }
 
-// Whatever fits a name; a digest stands for what does not.
+// The key says layers and heads as long as it fits a name; a digest takes its place where it does not.
+// Keys differ for different regions: either the text has all of it, or the digest does.
 std::string part_key(const Ownership& owned, uint64_t layer_max, uint64_t head_max, bool with_components) {
   std::string key = fmt::format("l{}_h{}", padded_set(owned.layers, layer_max), padded_set(owned.heads, head_max));
   bool is_plain = true;  // with the separator in a name, two lists could look alike
@@ -143,6 +149,8 @@ class ObjectBuilder {
         if (!add_views(array, component, live, kState)) return false;
         continue;
       }
+      // A page ends at a multiple of page_tokens, counted from token 0, so equal pages of different snapshots have
+      // equal shapes. The limit of views bounds this loop.
       for (uint64_t page = live.begin() / layout_.page_tokens; !live.empty(); ++page) {
         const Range of_page(page * layout_.page_tokens,
                             checked_mul(page + 1, layout_.page_tokens).value_or(Range::kUnbounded));
@@ -171,6 +179,7 @@ class ObjectBuilder {
     // A view counts rows from the one that holds its first token, which need not be the first of the page.
     const uint64_t first_row =
         component.is_state() ? 0 : tokens.begin() % layout_.page_tokens / *component.tokens_per_row;
+    // The products below are offsets within an object, whose size was computed with checks (add_array()).
     uint64_t layers_before = 0;
     for (const Range layers : array.layers.ranges()) {
       uint64_t heads_before = 0;
@@ -228,6 +237,8 @@ std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& plac
   for (size_t i = 0; i < participants.size(); ++i) {
     if (participants[i].rank.dp != rank) continue;
     found = true;
+    // Replica 0 alone has all elements, since a replica set is complete (rule replica-set). Equal regions of ranks that
+    // share tokens out become one part.
     for (const Ownership& owned : placement->parts[i].owns)
       if (owned.replica.ordinal == 0) regions.insert({owned.layers, owned.components, owned.heads});
   }

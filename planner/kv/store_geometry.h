@@ -23,6 +23,7 @@ struct StoreArray {
   uint32_t group = 0;      // of the cache schema
   uint32_t component = 0;  // of the group
   IntervalSet layers;
+  // From the begin of the page object, or of the state object.
   uint64_t offset_bytes = 0;
   uint64_t bytes = 0;
   uint64_t row_count = 0;  // of a page; 1 for a state
@@ -66,8 +67,11 @@ struct SnapshotObjects {
   std::vector<View> views;           // sorted
 };
 
+// Of one snapshot.
 inline constexpr uint64_t kStoreViewsMax = uint64_t{1} << 22;
 
+// Empty, and a diagnostic is added: size-overflow, or plan-limit past kStoreViewsMax views. `tokens` is the snapshot's
+// interval.
 std::optional<SnapshotObjects> snapshot_objects(const Valid<StoreLayout>& layout, const Sha256Digest& layout_digest,
                                                 Range tokens, Diagnostics& diagnostics);
 

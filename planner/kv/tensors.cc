@@ -8,6 +8,10 @@
 
 #include "model/text.h"
 
+// A tensor is (layers that are in one group of each schema, component). For these, elements of both sides are the same
+// bytes: every field that gives bytes a meaning is equal, or plan-schema names the one that is not. Crossdock copies
+// and never converts, so there is no "compatible" besides "equal". The verifier has its own version of this matching
+// (planner/kv/verify_tensors.cc), on purpose: a mistake here must not be a mistake there.
 namespace crossdock {
 namespace {
 
@@ -16,6 +20,7 @@ std::string granularity(const Component& component) {
 }
 
 // The first field in which two components differ, as "dtype bfloat16 and float16"; empty when they do not.
+// Token granularity comes last: dtype and dims are what a person fixes first.
 std::string difference(const Component& source, const Component& target) {
   if (source == target) return "";
   const auto pair = [](std::string_view field, const auto& a, const auto& b) {
@@ -45,6 +50,7 @@ class TensorMatch {
   }
 
  private:
+  // The pairs of groups that have layers in common: O(pieces log pieces), not all pairs of groups.
   void find_groups() {
     const LayerIndex source_layers(source_.cache_schema());
     const std::vector<LayerGroup>& groups = target_.cache_schema().groups;
@@ -71,6 +77,8 @@ class TensorMatch {
     }
   }
 
+  // A source with a shorter window has dropped tokens that the target requires. The reverse is fine: the target
+  // requires less than the source has.
   void add_tensors(CommonGroup& group) {
     const LayerGroup& source = source_.cache_schema().groups[group.source_group];
     const LayerGroup& target = target_.cache_schema().groups[group.target_group];
@@ -92,6 +100,8 @@ class TensorMatch {
     }
   }
 
+  // The intersection of Live and Asked for one component. Asked may not cut a row that Live does not cut, because a row
+  // is copied as a whole.
   Range required_tokens(const LayerGroup& group, const Component& component) {
     if (component.is_state()) return Range(0, 1);
     const Range live =

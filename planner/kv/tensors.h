@@ -14,6 +14,7 @@
 namespace crossdock {
 
 // Layers that are in one group on each side.
+// Layer sets of different groups are disjoint.
 struct CommonGroup {
   IntervalSet layers;
   size_t source_group;

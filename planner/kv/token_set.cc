@@ -7,11 +7,16 @@
 
 #include "base/checked.h"
 
+// Tokens as sets: Tokens(set) = intervals, cut with { t : (t / block_tokens) mod cycle_blocks in blocks } where there
+// is a cycle. Joining and counting work on this description. Tokens themselves are enumerated only by expand_tokens(),
+// under a limit: a plan without a snapshot is about 2^64 - 1 tokens.
 namespace crossdock {
 namespace {
 
 // The blocks of one cycle, in units of unit_tokens, repeated over a period of period_units. Empty when there are more
 // than `range_count_max` of them.
+// No product wraps: `unit_tokens` divides block_tokens, and period_units is a multiple of cycle_units that the caller
+// has checked. The count is compared with the limit before memory is taken.
 std::optional<IntervalSet> unroll(const CyclicTokens& cycle, uint64_t unit_tokens, uint64_t period_units,
                                   uint64_t range_count_max) {
   const uint64_t block_units = cycle.block_tokens / unit_tokens;
@@ -29,6 +34,9 @@ std::optional<IntervalSet> unroll(const CyclicTokens& cycle, uint64_t unit_token
 }
 
 // Empty when the common period is too long.
+// The intersection of two cycles is again a cycle: its block is the greatest common divisor of both blocks, and its
+// period the least common multiple of both periods. Equal shapes need no unrolling; two engines with the same context
+// parallelism meet here.
 std::optional<CyclicTokens> join_cycles(const CyclicTokens& a, const CyclicTokens& b, uint64_t range_count_max) {
   if (a.block_tokens == b.block_tokens && a.cycle_blocks == b.cycle_blocks)
     return CyclicTokens{a.block_tokens, a.cycle_blocks, a.blocks.intersect(b.blocks)};
@@ -44,6 +52,7 @@ std::optional<CyclicTokens> join_cycles(const CyclicTokens& a, const CyclicToken
   return CyclicTokens{unit, *period, a_blocks->intersect(*b_blocks)};
 }
 
+// Such a cycle says nothing; dropping it gives one form for one set of tokens, as comparing plans needs (I7).
 bool holds_all(const CyclicTokens& cycle) { return cycle.blocks.count() == cycle.cycle_blocks; }
 
 void cut_to_intervals(const TokenOwnership& ownership, IntervalSet& intervals) {
@@ -52,6 +61,7 @@ void cut_to_intervals(const TokenOwnership& ownership, IntervalSet& intervals) {
 
 }  // namespace
 
+// At most `token`, so nothing wraps.
 uint64_t TokenCounter::count_below(uint64_t token) const {
   if (cycle_ == nullptr) return token;
   const uint64_t block = token / cycle_->block_tokens;
@@ -72,6 +82,8 @@ TokenSet TokenSet::within(Range tokens) const {
   return TokenSet{tokens.empty() ? IntervalSet() : intervals.intersect({tokens}), cycle};
 }
 
+// An interval is widened to whole rows, because its first and last row may hold fewer tokens. The rule token-alignment
+// says that no two intervals share a row and that blocks are whole rows, so no row is counted twice.
 uint64_t TokenSet::row_count(uint64_t tokens_per_row) const {
   if (tokens_per_row == 1) return count();
   const TokenCounter counter(cycle);
@@ -103,9 +115,12 @@ TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range to
     common.cycle = a_cycle != nullptr ? *a_cycle : *b_cycle;
   }
   if (common.cycle && holds_all(*common.cycle)) common.cycle.reset();
+  // A cycle may have no token in short intervals. An edge must not move nothing (rule plan-edge), so that is kNone.
   return common.cycle && common.count() == 0 ? TokenJoin::kNone : TokenJoin::kSome;
 }
 
+// Walks from block to block instead of from cycle to cycle: a window may begin and end anywhere in a cycle. A lower
+// bound of the result is compared with the limit first, so that long intervals are refused without walking.
 std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_count_max) {
   if (!set.cycle || holds_all(*set.cycle)) {
     if (set.intervals.ranges().size() > range_count_max) return std::nullopt;
@@ -115,6 +130,7 @@ std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_cou
   const std::vector<Range>& blocks = cycle.blocks.ranges();
   // A cycle longer than 2^64 tokens comes round once.
   const uint64_t cycle_tokens = saturating_mul(cycle.block_tokens, cycle.cycle_blocks);
+  // The last stretch of a cycle then continues in the first one of the next.
   const bool cycles_touch = blocks.front().begin() == 0 && blocks.back().end() == cycle.cycle_blocks;
   const uint64_t stretches_per_cycle = blocks.size() - (cycles_touch ? 1 : 0);  // at least
   std::vector<Range> stretches;
@@ -131,6 +147,7 @@ std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_cou
       const auto next =
           std::partition_point(blocks.begin(), blocks.end(), [&](Range range) { return range.end() <= block; });
       if (next == blocks.end()) {
+        // Saturation ends the loop: no interval ends past 2^64 - 1.
         token = saturating_add(base, cycle_tokens);
         continue;
       }
@@ -146,6 +163,7 @@ std::optional<IntervalSet> expand_tokens(const TokenSet& set, uint64_t range_cou
       stretches.emplace_back(begin, end);
     }
   }
+  // The stretches are ascending and do not touch, so they are in canonical form without sorting.
   return IntervalSet::from_canonical(std::move(stretches));
 }
 

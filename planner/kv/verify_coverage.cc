@@ -2,6 +2,16 @@
 
 #include <algorithm>
 
+// Over one tensor, for one end: the owned regions R and the edges E, as boxes of layers x heads with sets of tokens.
+//
+//    kExactlyOnce:  union of E = union of R, and the members of E are disjoint
+//    kContained:    each member of E is a subset of the union of R
+//
+// A slab is a maximal interval of layers with the same active regions, a cell one of heads in it. All elements of a
+// cell with one token are in the same regions, so comparing the tokens of a cell proves all its layers and heads at
+// once.
+// Diagnostics grow along layers while they stay the same from slab to slab, so one mistake over 80 layers is one
+// diagnostic and not 80.
 namespace crossdock {
 
 void CoverageSweep::begin() {
@@ -24,6 +34,7 @@ bool CoverageSweep::add_layers(uint32_t region, Range layers) {
   return layer_sweep_.add(Item{layers, region}) || work_.stop(WorkMeter::Stop::kItems);
 }
 
+// Also after a stop: open diagnostics are closed, so that what was found is reported.
 bool CoverageSweep::run(CoverageRule rule, const LayerMap& layers, uint32_t target, uint32_t tensor) {
   rule_ = rule;
   layer_map_ = &layers;
@@ -49,6 +60,7 @@ bool CoverageSweep::visit_slab(Range, std::span<const Item> active) {
     for (const Range heads : region.heads)
       if (!head_sweep_.add(Item{heads, item.id})) return work_.stop(WorkMeter::Stop::kItems);
   }
+  // Without an edge there is nothing to contain. For kExactlyOnce the slab may be a gap.
   if (rule_ == CoverageRule::kContained && !has_edge) return true;
   return head_sweep_.run([this](Range heads, std::span<const Item> cell) { return visit_cell(heads, cell); });
 }
@@ -67,6 +79,7 @@ bool CoverageSweep::visit_cell(Range heads, std::span<const Item> active) {
   return rule_ == CoverageRule::kExactlyOnce ? compare_all(heads) : compare_each(heads);
 }
 
+// One owned region and one edge of the same tokens is what right plans are made of; all other cells compare exactly.
 bool CoverageSweep::compare_all(Range heads) {
   ++cells_;
   if (owned_.size() == 1 && given_regions_.size() == 1) {
@@ -102,6 +115,7 @@ bool CoverageSweep::compare_each(Range heads) {
       is_within = surely_within(given, owned);
       if (is_within) break;
       clipped_.push_back(owned);
+      // Owned tokens outside the edge cannot matter, and a cycle without end would be unrolled for nothing.
       clipped_.back().bounds = owned.bounds.intersect(hull);
     }
     if (is_within) continue;
@@ -116,6 +130,8 @@ bool CoverageSweep::compare_each(Range heads) {
 // One diagnostic over several slabs is one.
 void CoverageSweep::finish_slab(Range layers) {
   std::sort(slab_diagnostics_.begin(), slab_diagnostics_.end());
+  // A slab of counted layers may be several runs of real ones; a diagnostic never spans layers that the tensor does not
+  // have.
   layer_map_->for_each_real(layers, [this](Range real_layers) {
     if (!work_.spend(slab_diagnostics_.size() + open_diagnostics_.size())) return false;
     continue_diagnostics(real_layers);
@@ -125,6 +141,7 @@ void CoverageSweep::finish_slab(Range layers) {
 }
 
 // Both lists are sorted by diagnostic.
+// A merge of the open diagnostics and those of this slab: equal ones that touch are extended, all other open ones end.
 void CoverageSweep::continue_diagnostics(Range real_layers) {
   next_open_diagnostics_.clear();
   auto open = open_diagnostics_.begin();
@@ -149,6 +166,7 @@ void CoverageSweep::close(const OpenDiagnostic& open) {
   PlanDiagnostic closed{diagnostic.kind, tensor_, target_, open.layers, diagnostic.heads, diagnostic.tokens, {}};
   if (diagnostic.first_edge != kNoEdge) closed.edges.push_back(diagnostic.first_edge);
   if (diagnostic.second_edge != kNoEdge) closed.edges.push_back(diagnostic.second_edge);
+  // A sweep over a source mixes edges to several targets; the report is by target.
   if (diagnostic.kind == PlanDiagnostic::Kind::kNotSource) closed.target = edges_[diagnostic.first_edge].target;
   diagnostics_.add(std::move(closed));
 }

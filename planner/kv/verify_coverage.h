@@ -30,6 +30,7 @@ class CoverageSweep {
 
   void begin();
   // Regions that overlap count as their union. Layers are counted through, as `LayerMap` does.
+  // Returns the region's number, for add_layers(). `heads` and what the view refers to outlive run().
   uint32_t add_owned(std::span<const Range> heads, const TokenView& tokens);
   uint32_t add_edge(uint32_t edge, const TokenView& tokens);
   // False when a limit is passed.

@@ -14,6 +14,8 @@ auto order_key(const PlanDiagnostic& diagnostic) {
 
 }  // namespace
 
+// A wrong plan may have millions of diagnostics: memory is bounded by twice the number that is kept, and the count goes
+// on.
 void DiagnosticKeeper::add(PlanDiagnostic diagnostic) {
   ++count_;
   has_gap_ |= diagnostic.kind == PlanDiagnostic::Kind::kGap;
@@ -27,6 +29,7 @@ std::vector<PlanDiagnostic> DiagnosticKeeper::take() {
   return std::move(diagnostics_);
 }
 
+// By their place and not by when they were found, so the first ones are the same whichever way the sweep went (I7).
 void DiagnosticKeeper::prune() {
   std::sort(diagnostics_.begin(), diagnostics_.end(),
             [](const PlanDiagnostic& a, const PlanDiagnostic& b) { return order_key(a) < order_key(b); });

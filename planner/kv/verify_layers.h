@@ -14,6 +14,7 @@ namespace crossdock {
 
 class LayerMap {
  public:
+  // O(ranges of layers). The tensor has at least one layer (rule plan-tensor).
   explicit LayerMap(const IntervalSet& layers);
 
   // Calls visit(Range) for each interval of those of `layers` that the tensor has, counted through, ascending.

@@ -20,6 +20,20 @@
 #include "planner/kv/verify_tensors.h"
 #include "planner/kv/verify_tokens.h"
 
+// What is proved, with the sets of docs/architecture.md, "Definitions":
+//
+//    for each edge e from p to q:  Elements(e) is a subset of Owned(p)                   (plan-source)
+//    for each target q:            each element of Required(q) is in exactly one
+//                                  Elements(e)                                           (plan-gap, plan-overlap)
+//                                  and no other element is in any                        (plan-target)
+//
+// Way of the proof: for each (end, tensor) a sweep over layers, then heads, compares owned regions and edges cell by
+// cell; within a cell all elements have the same owners and edges, so one comparison of tokens decides for all of them.
+// O(n log n) for regions that share boundaries; orthogonal stripes cost their product and stop at the work limit.
+// It shares no code with the planner but base/ and the types: the planner looks up which regions overlap, and a look-up
+// that misses one would miss it again here. A sweep visits every boundary and needs no knowledge of how edges are
+// found. Plans from other processes go through the same proof, so nothing in `plan` is trusted besides its own rules
+// (Valid<TransferPlan>).
 namespace crossdock {
 namespace {
 
@@ -33,6 +47,8 @@ bool kind_fits(PlanKind kind, SideKind source, SideKind target) {
 }
 
 // Edges by one of their numbers, below `number_count`; those that are equal stay in the order that they are given in.
+// A counting sort: O(edges + numbers), and stable, so sorting by tensor and then by end orders by both. Numbers are in
+// range: rule plan-index.
 std::vector<uint32_t> sorted_by(uint32_t Edge::*number, size_t number_count, const std::vector<Edge>& edges,
                                 std::span<const uint32_t> order) {
   std::vector<uint32_t> begin_of(number_count + 1);
@@ -84,8 +100,10 @@ class PlanCheck {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  // Bounds the tries for one edge, so that many ownerships do not make check_source() quadratic.
   static constexpr size_t kOwnedTriesMax = 8;
 
+  // A proof against other documents would say nothing; so these come first, and end it.
   void check_identity() {
     const PlanSide& source = source_.document;
     const PlanSide& target = target_.document;
@@ -130,9 +148,12 @@ class PlanCheck {
     std::vector<uint32_t> order(plan_.edges.size());
     std::iota(order.begin(), order.end(), 0);
     order = sorted_by(&Edge::tensor, plan_.tensors.size(), plan_.edges, order);
+    // Targets first: where the work limit ends the proof, what targets miss has been looked for.
     if (check_side(target_, order)) check_side(source_, order);
   }
 
+  // Tensors are sorted by layers and then by name (rule plan-tensor), so those with equal layers are neighbours and
+  // share one map.
   void index_tensors() {
     const std::vector<PlanTensor>& tensors = plan_.tensors;
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -146,6 +167,7 @@ class PlanCheck {
   }
 
   // `order`: the edges by tensor. False when a limit stopped it.
+  // Every owner is visited, also one without edges: what it requires is then a gap.
   bool check_side(const Side& side, std::span<const uint32_t> order) {
     const std::vector<uint32_t> edges = sorted_by(side.end_of, side.owners.size(), plan_.edges, order);
     size_t begin = 0;
@@ -158,6 +180,7 @@ class PlanCheck {
     return true;
   }
 
+  // Merges two lists that are sorted by tensor: what is owned, and the edges.
   bool check_owner(const Side& side, uint32_t owner, std::span<const uint32_t> edges) {
     if (!collect_owned(*side.owners[owner])) return false;
     std::span<const OwnedLayers> owned = owned_;
@@ -180,6 +203,8 @@ class PlanCheck {
   }
 
   // Sorted by tensor, then by ownership.
+  // A component name may stand for several tensors, one for each pair of layer groups; layers tell which of them an
+  // ownership is about.
   bool collect_owned(const PlanOwner& owner) {
     owned_.clear();
     for (size_t i = 0; i < owner.owns.size(); ++i)
@@ -209,6 +234,8 @@ class PlanCheck {
     return std::span(begin, end);
   }
 
+  // Required(q) in one tensor: what q owns, cut to the tensor's tokens, which are Live and Asked (check_plan_tensors()
+  // compared them with the documents).
   bool check_target(uint32_t target, uint32_t tensor, std::span<const OwnedLayers> owned,
                     std::span<const uint32_t> edges) {
     const Range tokens = owned_tokens(target_, tensor).intersect(plan_.tensors[tensor].tokens);
@@ -220,6 +247,8 @@ class PlanCheck {
   }
 
   // Most edges lie within one ownership; the others are swept together.
+  // Being contained needs no exact cover, so an edge that lies within one ownership is done without a sweep. An edge
+  // may also lie in several ownerships together; only the sweep can tell.
   bool check_source(uint32_t source, uint32_t tensor, std::span<const OwnedLayers> owned,
                     std::span<const uint32_t> edges) {
     const PlanOwner& owner = *source_.owners[source];
@@ -231,6 +260,7 @@ class PlanCheck {
       if (!add_edge(edge)) return false;
       has_others = true;
     }
+    // lies_in_one() says true when the work limit stops it; here that is told apart.
     if (work_.stopped()) return false;
     if (!has_others) return true;
     return add_owned(owner, owned, tokens) &&
@@ -269,6 +299,7 @@ class PlanCheck {
       const Ownership& ownership = owner.owns[candidate.ownership];
       const TokenView owned_view = view_of(ownership.tokens, tokens);
       const std::vector<Range>& heads = ownership.heads.ranges();
+      // The caller looks at work_ before it believes this.
       if (!work_.spend(heads.size() + owned_view.range_count() + edge_tokens.range_count())) return true;
       if (std::any_of(heads.begin(), heads.end(), [&](Range range) { return range.contains(edge.heads); }) &&
           surely_within(edge_tokens, owned_view))
@@ -292,6 +323,7 @@ class PlanCheck {
     return std::span(counted_layers_).subspan(known.begin, known.count);
   }
 
+  // A proof that was stopped always adds plan-limit: no diagnostics means proved, and never "not looked at".
   PlanProof report() {
     report_limit();
     if (plan_.edges.empty() && keeper_.has_gap())

@@ -14,6 +14,7 @@ namespace crossdock {
 // does not have), plan-tensor (dims, layers or tokens that are not those of the documents), plan-source, plan-target,
 // plan-gap, plan-overlap, plan-empty (something is required and there is no edge), plan-limit. `plan` keeps its own
 // rules already. O(n log n) in edges and the regions of the targets.
+// The plan is proved (I1) exactly when no diagnostic was added; then complete is true and diagnostic_count is 0.
 PlanProof verify_plan(const Valid<TransferPlan>& plan, const PlanSide& source, const PlanSide& target,
                       const VerifyLimits& limits, Diagnostics& diagnostics);
 

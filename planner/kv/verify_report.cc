@@ -32,6 +32,7 @@ auto block_key(const PlanDiagnostic& diagnostic) {
 }
 
 // The layers of all diagnostics of one key, at the first of them; empty at the others.
+// The sweep joins only layers that touch; layers of alternating groups come together here.
 std::vector<std::vector<Range>> layers_of_alike(const std::vector<PlanDiagnostic>& diagnostics) {
   std::vector<size_t> order(diagnostics.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -75,6 +76,7 @@ void report_plan_diagnostics(const TransferPlan& plan, const PlanProof& proof, D
                                 plan.tensors[diagnostic.tensor].component.name.text(), range_text(diagnostic.heads),
                                 range_text(diagnostic.tokens), what_is_wrong(plan, diagnostic)));
   }
+  // With diagnostic_count_max 0 nothing is kept and no kind is known, hence plan-limit.
   const uint64_t left_out = proof.diagnostic_count - proof.diagnostics.size();
   if (left_out > 0)
     diagnostics.add(proof.diagnostics.empty() ? Rule::kPlanLimit : rule_of(proof.diagnostics.back().kind), "",

@@ -23,6 +23,7 @@ class WorkMeter {
     left_ -= steps;
     return !stopped();
   }
+  // Always false, for a caller to return. The first reason stays.
   bool stop(Stop reason) {
     if (!stopped()) stop_ = reason;
     return false;

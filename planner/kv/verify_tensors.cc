@@ -11,6 +11,9 @@
 
 #include "model/text.h"
 
+// The tensors that a plan must have follow from the two schemas: one for each (source group, target group) with layers
+// in common and each component of the target group. This is worked out again here, from the schemas and not from the
+// plan, and compared field by field. A plan with a tensor too few would otherwise have nothing to prove for it.
 namespace crossdock {
 namespace {
 
@@ -25,7 +28,7 @@ struct GroupLayers {
   size_t group;
 };
 
-// Messages are made only while somebody keeps them.
+// Messages are made only while they are kept: a hostile plan may have millions of wrong tensors.
 template <class MakeText>
 void refuse(Diagnostics& diagnostics, Rule rule, MakeText make_text) {
   if (diagnostics.full()) {
@@ -100,6 +103,7 @@ class TensorCheck {
 
  private:
   // Common layers with each source group, sorted by it.
+  // A walk through the ranges of the source's layers, which are sorted and disjoint (rule layer-repeated).
   void find_common_layers(const LayerGroup& group) {
     common_.clear();
     for (const Range wanted : group.layers.ranges()) {
@@ -129,6 +133,7 @@ class TensorCheck {
   }
 
   // Tensors of a group follow each other in the plan, and components in the group, by name.
+  // A merge: `at` only moves on, so a group costs its components and its tensors.
   void check_groups(const LayerGroup& source, const LayerGroup& target, const IntervalSet& layers) {
     if (source.window_tokens && (!target.window_tokens || *source.window_tokens < *target.window_tokens))
       refuse(diagnostics_, Rule::kPlanSchema, [&] {
@@ -188,6 +193,7 @@ class TensorCheck {
                            range_text(tensor.tokens), range_text(tokens));
       });
     if (component.is_state()) return;
+    // Asked may end in the middle of a row only where Live ends there too: rows are copied whole.
     for (const uint64_t boundary : {plan_.tokens.begin(), plan_.tokens.end()})
       if (present.begin() < boundary && boundary < present.end() && boundary % *component.tokens_per_row != 0)
         differs([&] {

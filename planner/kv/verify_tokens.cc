@@ -6,6 +6,11 @@
 
 #include "base/checked.h"
 
+// Sets of tokens of one cell: R, the union of what is required, and G_1 ... G_n, what each edge holds. Computed are the
+// first stretches of R minus the union of all G (gap), of G_i cut with G_j (overlap), and of G_i minus R (extra).
+// Two sweeps: over the boundaries that intervals state, and within a slab where cycles are active over their blocks. In
+// such a slab everything repeats with the common period of the cycles, so one period decides for the rest. That makes
+// tokens without end as cheap as one period.
 namespace crossdock {
 namespace {
 
@@ -15,6 +20,7 @@ bool same_cycle(const CyclicTokens* a, const CyclicTokens* b) {
 
 // Tokens after which all these cycles begin anew; empty past 2^64.
 template <class Items>
+// The least common multiple; where it passes 64 bits no slab is longer, and the slab is unrolled as it is.
 std::optional<uint64_t> common_period(const Items& items) {
   uint64_t period = 1;
   for (const auto& item : items) {
@@ -49,6 +55,8 @@ TokenView view_of(const TokenSet& set) {
   return TokenView{Range::all(), &set.intervals, set.cycle ? &*set.cycle : nullptr};
 }
 
+// Linear in the intervals, without a sweep. It compares descriptions and not sets: equal sets may have different
+// cycles, and then the exact comparison decides.
 bool surely_equal(const TokenView& required, const TokenView& given) {
   if (!same_cycle(required.cycle, given.cycle) || given.intervals == nullptr) return false;
   const std::vector<Range>& ranges = given.intervals->ranges();
@@ -63,6 +71,8 @@ bool surely_equal(const TokenView& required, const TokenView& given) {
   return next == ranges.size();
 }
 
+// Cycles of one shape are compared by their blocks. An interval that happens to lie in one block is left to the exact
+// comparison.
 bool surely_within(const TokenView& inner, const TokenView& outer) {
   const Range hull = inner.intervals == nullptr ? inner.bounds : inner.intervals->hull();
   if (!outer.bounds.contains(hull)) return false;
@@ -102,9 +112,12 @@ bool TokenComparison::add(const TokenView& view, uint32_t id, bool given) {
 
 // A slab in which only cycles change. A first stretch that is not over at the end of a period began before it, or else
 // it would have begun a period earlier; so it is all of the slab.
+// The window begins with the slab and not at a multiple of the period: any interval of one period holds each phase
+// once.
 bool TokenComparison::visit_period(Range slab, std::span<const Item> active) {
   const std::optional<uint64_t> period = common_period(active);
   if (!period || slab.size() <= *period) return unroll(slab, active);
+  // Fits: the slab is longer than the period.
   const Range window(slab.begin(), slab.begin() + *period);
   if (!unroll(window, active)) return false;
   const auto extend_to_end = [&](Range& stretch) {
@@ -128,6 +141,7 @@ bool TokenComparison::unroll(Range window, std::span<const Item> active) {
   });
 }
 
+// Blocks before the window become empty ranges and are left out (SweepBuffer::add).
 bool TokenComparison::add_blocks(Range window, const Item& item) {
   if (item.cycle == nullptr)
     return unrolled_.add(Item{window, item.id, item.given, nullptr}) || work_.stop(WorkMeter::Stop::kItems);
@@ -136,6 +150,7 @@ bool TokenComparison::add_blocks(Range window, const Item& item) {
   const std::optional<uint64_t> cycle_tokens = checked_mul(cycle.block_tokens, cycle.cycle_blocks);
   const uint64_t first = cycle_tokens ? window.begin() / *cycle_tokens : 0;
   const uint64_t last = cycle_tokens ? (window.end() - 1) / *cycle_tokens : 0;
+  // The count is bounded before any block is added: the shapes of cycles come from documents.
   const std::optional<uint64_t> range_count = (Checked(last - first) + 1).value();
   const std::optional<uint64_t> needed =
       range_count ? checked_mul(*range_count, cycle.blocks.ranges().size()) : std::nullopt;
@@ -154,6 +169,7 @@ bool TokenComparison::add_blocks(Range window, const Item& item) {
 }
 
 // All tokens of a stretch are in the same views.
+// The two lowest positions name an overlap, so that the same plan gives the same message (I7).
 void TokenComparison::judge(Range tokens, std::span<const Item> active) {
   constexpr size_t kNone = SIZE_MAX;
   bool is_required = false;

@@ -39,6 +39,7 @@ class TokenComparison {
   TokenComparison(uint64_t range_count_max, WorkMeter& work) : range_count_max_(range_count_max), work_(work) {}
 
   // False when a limit stopped it. The results hold until the next call.
+  // Views of `required` may overlap and count as their union. What the views refer to outlives the call.
   bool compare(std::span<const TokenView> required, std::span<const TokenView> given);
 
   // The first stretches; empty when there is none.

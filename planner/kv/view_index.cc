@@ -5,6 +5,9 @@
 #include "base/checked.h"
 #include "base/sorted.h"
 
+// An index for joining by overlap: at each level a list sorted by where its ranges begin, with the furthest end up to
+// each entry ("reach"). A query skips, by binary search, the entries that all end before it, and stops at the first
+// that begins after it. It costs O(log n + entries looked at).
 namespace crossdock {
 
 const ViewClasses& ViewIndex::classes(const ComponentName& component, uint64_t tokens_per_row) {
@@ -26,6 +29,7 @@ const ViewClasses& ViewIndex::classes(const ComponentName& component, uint64_t t
   const auto box = [](const IndexedView& indexed) {
     return std::tie(indexed.view->layers, indexed.view->heads, indexed.view->dims);
   };
+  // By layers, heads, dims, then tokens: each level of the index is a run of neighbours in this order.
   std::stable_sort(own.begin(), own.end(), [&](const IndexedView& a, const IndexedView& b) {
     return std::pair(box(a), a.view->tokens) < std::pair(box(b), b.view->tokens);
   });
@@ -53,12 +57,16 @@ RowMap ViewIndex::row_map(const View& view, const PageTable* table, uint64_t tok
   map.end = number_;
   map.cycle = view.cycle;
   if (table == nullptr) {
+    // As in resolve_rows() (model/kv/view_geometry.cc): without a table, rows count from the one that holds the first
+    // token.
     map.base_token = view.tokens.begin() - view.tokens.begin() % tokens_per_row;
     return map;
   }
   map.table = table->id;
   map.base_token = table->token_begin;
   const uint64_t rows_per_page = table->page_tokens / tokens_per_row;
+  // Then rows of neighbouring slots are contiguous, and runs may cross from one page into the next. A product that does
+  // not fit is no page stride.
   map.pages_touch = checked_mul(rows_per_page, view.strides.row) == view.pages->page_stride_bytes;
   return map;
 }
