@@ -4,6 +4,8 @@
 
 #include "base/checked.h"
 
+// A box is the product of its axes. Only the first rank_ axes count; those past it stay empty ranges, so that the
+// defaulted comparison of all of them is right.
 namespace crossdock {
 
 Box::Box(std::span<const Range> axes) : rank_(axes.size()) {
@@ -11,6 +13,7 @@ Box::Box(std::span<const Range> axes) : rank_(axes.size()) {
   std::copy(axes.begin(), axes.end(), axes_.begin());
 }
 
+// The way for numbers from outside: it refuses where the constructor's CHECK would end the program.
 std::optional<Box> Box::make(std::span<const uint64_t> begin, std::span<const uint64_t> end) {
   if (begin.size() != end.size() || begin.empty() || begin.size() > kRankMax) return std::nullopt;
   std::array<Range, kRankMax> axes;
@@ -33,6 +36,7 @@ bool Box::empty() const {
   return std::any_of(axes_.begin(), axes_.begin() + static_cast<ptrdiff_t>(rank_), [](Range r) { return r.empty(); });
 }
 
+// An empty axis first: with it the product is 0, however long the others are.
 std::optional<uint64_t> Box::volume() const {
   if (empty()) return 0;
   Checked product = 1;

@@ -7,6 +7,11 @@
 
 #include "base/sweep.h"
 
+// With R the union of the required boxes and G_1 ... G_n the given ones, found are R minus the union of all G (gap),
+// G_i minus R (extra) and G_i cut with G_j (overlap). A slab of one axis is a maximal interval in which the same boxes
+// are active; after the last axis all elements of the product of slabs are in the same boxes, and one look at the
+// active boxes decides for all of them.
+// Why not pair by pair: overlaps alone would cost n^2 comparisons, and a gap cannot be seen in any pair.
 namespace crossdock {
 namespace {
 
@@ -19,6 +24,8 @@ class CoverCheck {
  public:
   CoverCheck(size_t rank, const BoxCoverLimits& limits) : rank_(rank), limits_(limits) {}
 
+  // Recursion is as deep as the rank, at most kRankMax. The work is counted before a slab is entered, so a hostile set
+  // of boxes stops within one slab of the limit.
   void sweep_axis(size_t axis, std::vector<Item> items) {
     sweep(
         std::move(items), [axis](const Item& item) { return item.box->axis(axis); },
@@ -43,11 +50,12 @@ class CoverCheck {
     bool is_required = false;
     std::vector<size_t> given;
     for (const Item& item : active) {
-      if (!item.given)
-        is_required = true;
+      if (!item.given) is_required = true;
+      // Two are enough to name an overlap; more would only make the message longer.
       else if (given.size() < 2)
         given.push_back(*item.given);
     }
+    // By index: the order of active items depends on where they begin, and messages must not (I7).
     std::sort(given.begin(), given.end());
     if (given.size() == 2)
       note(BoxCoverDiagnostic::Kind::kOverlap, std::move(given));
@@ -67,6 +75,7 @@ class CoverCheck {
       diagnostic->box = box.with_axis(0, Range(diagnostic->box.axis(0).begin(), box.axis(0).end()));
       return;
     }
+    // Not complete from here on: a caller must not take the missing diagnostics for their absence.
     if (cover_.diagnostics.size() >= limits_.diagnostic_count_max)
       cover_.complete = false;
     else

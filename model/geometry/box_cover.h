@@ -16,6 +16,7 @@ struct BoxCoverDiagnostic {
     kExtra,    // given and not required
     kOverlap,  // given twice
   } kind;
+  // The elements concerned: one product of slabs, or several that were joined along the first axis.
   Box box;
   std::vector<size_t> given;  // the given boxes concerned: none, one, or two of them
 
@@ -31,6 +32,7 @@ struct BoxCover {
 };
 
 struct BoxCoverLimits {
+  // In steps, as BoxCover::work.
   uint64_t work_max = uint64_t{1} << 27;
   size_t diagnostic_count_max = 100;
 };

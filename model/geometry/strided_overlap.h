@@ -23,6 +23,7 @@ class StridedAxes {
  public:
   static constexpr size_t kCountMax = 4;
 
+  // At most kCountMax; more is a mistake of the caller.
   void push_back(StridedAxis axis) {
     CHECK(count_ < kCountMax);
     axes_[count_++] = axis;
@@ -65,6 +66,7 @@ struct StridedOverlap {
 // Sweeps over the spans. Where spans interleave (packed [K|V] rows, heads of one row, layers of one page) and have the
 // same outer stride, the sets are compared modulo that stride; else the longest axis is unrolled. `work_max` bounds the
 // sets of all interleaving clusters, at each axis, and what is unrolled.
+// Which of several overlaps is found is not said; equal inputs give the same one.
 StridedOverlap find_overlap(std::vector<StridedBytes> sets, uint64_t work_max);
 
 }  // namespace crossdock

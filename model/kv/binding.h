@@ -24,7 +24,7 @@ struct RuntimeBinding : InstanceBinding {
   friend bool operator==(const RuntimeBinding&, const RuntimeBinding&) = default;
 };
 
-// Shared by everyone who works by it. Never null where a binding is promised.
+// Shared by all who work by the binding. Never null where a binding is promised.
 using BindingPointer = std::shared_ptr<const Valid<RuntimeBinding>>;
 
 // As functions that take many bindings want them.

@@ -13,6 +13,12 @@
 #include "model/text.h"
 #include "model/wire/documents.h"
 
+// A binding says Address(p, x): for each live element x that participant p owns, the bytes of each of its items. Three
+// levels of rules make it a function into bytes that no two elements share:
+// - alone: devices, regions and views are well-formed (validate);
+// - with the placement: the views cover exactly what p owns and what lives, each element once (check_binding);
+// - with the other bindings of the instance: no byte belongs to two participants (check_instances).
+// All plans and steps rely on these; they do not look again (I1).
 namespace crossdock {
 namespace {
 
@@ -26,6 +32,7 @@ std::string label(const BoundParticipant& bound) {
   return bound.name.empty() ? binding_label(**bound.binding) : bound.name;
 }
 
+// The sum of address and bytes is checked here, so later code may add them.
 void check_region(const Region& region, const RuntimeBinding& binding, Diagnostics& diagnostics) {
   const std::string place = fmt::format("region '{}'", region.id.text());
   check_name(region.id.text(), place, "the region's id", diagnostics);
@@ -54,6 +61,7 @@ std::string region_text(const AddressRange& range) {
 }
 
 // A region that several bindings name is one.
+// Sorted by address, a range that overlaps any earlier one overlaps the one that ends furthest; so one pass is enough.
 void check_addresses(std::vector<AddressRange> ranges, Diagnostics& diagnostics) {
   std::stable_sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
     return std::tie(a.addresses, a.region) < std::tie(b.addresses, b.region);
@@ -77,6 +85,8 @@ void append_addresses(const RuntimeBinding& binding, const std::string& name, st
 }
 
 // All bindings of one instance.
+// Regions of one name and address are one region, whichever binding names it; then the sets of bytes of all its views
+// are compared together.
 class InstanceCheck {
  public:
   InstanceCheck(std::span<const BoundParticipant* const> bound, Diagnostics& diagnostics)
@@ -95,6 +105,7 @@ class InstanceCheck {
     }
     diagnostics_.set_document(fmt::format("instance '{}'", (**bound_.front()->binding).instance.text()));
     check_addresses(std::move(addresses), diagnostics_);
+    // With two statements about one region, an overlap in it would be reported against the wrong one.
     if (diagnostics_.total() != diagnostics_before) return;
     check_shared_bytes();
   }
@@ -139,6 +150,8 @@ class InstanceCheck {
                                    binding.instance.text(), label(*bound_.front()), first.generation));
   }
 
+  // Two views of one binding were compared when it was validated. They are compared again here, in the one sweep that
+  // finds overlaps between bindings; leaving them out would need a second kind of sweep.
   void check_shared_bytes() {
     std::map<std::pair<RegionId, std::optional<uint64_t>>, std::vector<StridedBytes>> bytes;  // by region and address
     std::vector<std::pair<size_t, std::string>> owners;  // the first owner number of each binding
@@ -192,6 +205,8 @@ std::string binding_label(const RuntimeBinding& binding) {
   return fmt::format("binding '{}' of '{}'", binding.operation.text(), binding.participant.text());
 }
 
+// A stale or foreign binding must be refused by name, before its views are compared with a placement that they are not
+// about (I5).
 void check_binding_identity(const RuntimeBinding& binding, const BindingContext& context, Diagnostics& diagnostics) {
   const auto differs = [&](std::string message) { diagnostics.add(Rule::kBindingIdentity, "", std::move(message)); };
   const PlacementManifest& placement = context.placement();
@@ -226,6 +241,7 @@ void check_binding_identity(const RuntimeBinding& binding, const BindingContext&
                         snapshot->cache_schema_digest.hex(), placement.name, context.cache_schema_digest().hex()));
 }
 
+// Stable, so that repeated ids stay in the order of the document and the message names the later one.
 void canonicalize(RuntimeBinding& binding) {
   std::stable_sort(binding.devices.begin(), binding.devices.end(),
                    [](const Device& a, const Device& b) { return a.id < b.id; });
@@ -267,6 +283,7 @@ void validate(const RuntimeBinding& binding, Diagnostics& diagnostics) {
                                   endpoint->value_or("none")));
   }
   check_views_alone(view_document(binding), diagnostics);
+  // Addresses may be added only where check_region() found that they fit.
   if (diagnostics.total() != diagnostics_before) return;
   std::vector<AddressRange> addresses;
   append_addresses(binding, "", addresses);
@@ -305,6 +322,7 @@ void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& c
   check_binding_identity(*binding, context, diagnostics);
   if (diagnostics.total() != diagnostics_before) return;
   const PlacementManifest& placement = context.placement();
+  // Not null: the identity rules found the participant, and a placement has a part for each (rule part-missing).
   const Part* part = placement.find_part(binding->participant);
   check_views(view_document(*binding), placement.cache_schema, part->owns, placement.tokens, diagnostics);
 }
@@ -314,6 +332,8 @@ void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementMa
   check_binding(binding, BindingContext(placement, &snapshot), diagnostics);
 }
 
+// An endpoint is one process and so one address space. Two instances at one endpoint, or two endpoints of one instance,
+// would make overlaps invisible.
 void check_instances(std::span<const BoundParticipant> bound, Diagnostics& diagnostics) {
   std::map<InstanceId, std::vector<const BoundParticipant*>> instances;
   std::map<std::string, const BoundParticipant*> by_endpoint;   // the first of each endpoint

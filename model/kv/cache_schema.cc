@@ -14,6 +14,7 @@ struct KnownDtype {
   uint64_t item_bytes;
 };
 
+// A dtype that is missing here is legal and is compared by name; this table only catches a wrong item_bytes.
 constexpr std::array kKnownDtypes = {
     KnownDtype{"float64", 8},        KnownDtype{"float32", 4},
     KnownDtype{"float16", 2},        KnownDtype{"bfloat16", 2},
@@ -27,6 +28,7 @@ constexpr std::array kKnownDtypes = {
 
 }  // namespace
 
+// Components are sorted by canonicalize().
 const Component* LayerGroup::find(const ComponentName& name) const {
   return find_sorted(components, &Component::name, name);
 }
@@ -38,12 +40,15 @@ IntervalSet CacheSchema::layers() const {
   return IntervalSet::from_ranges(std::move(ranges));
 }
 
+// For single look-ups; LayerIndex (model/kv/schema_rules.h) answers many.
 const LayerGroup* CacheSchema::find_group(uint64_t layer) const {
   const auto found =
       std::find_if(groups.begin(), groups.end(), [&](const LayerGroup& group) { return group.layers.contains(layer); });
   return found == groups.end() ? nullptr : &*found;
 }
 
+// Live for one component. It begins at a row, because a row that is live in part is kept and copied as a whole. The
+// difference does not wrap: the interval is longer than the window here.
 Range live_tokens(const LayerGroup& group, const Component& component, Range tokens) {
   if (component.is_state()) return Range(0, 1);
   if (!group.window_tokens || tokens.size() <= *group.window_tokens) return tokens;
@@ -51,6 +56,7 @@ Range live_tokens(const LayerGroup& group, const Component& component, Range tok
   return Range(std::max(tokens.begin(), first - first % *component.tokens_per_row), tokens.end());
 }
 
+// A partial row at the end of a whole interval is legal: its missing tokens do not exist yet.
 bool cuts_row(Range tokens, Range whole, uint64_t tokens_per_row) {
   const auto cuts = [tokens_per_row](uint64_t boundary, uint64_t outer) {
     return boundary % tokens_per_row != 0 && boundary != outer;

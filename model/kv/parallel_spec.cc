@@ -22,6 +22,7 @@ char lower(char letter) { return 'A' <= letter && letter <= 'Z' ? static_cast<ch
 bool is_letter(char letter) { return 'a' <= lower(letter) && lower(letter) <= 'z'; }
 bool is_digit(char letter) { return '0' <= letter && letter <= '9'; }
 
+// By hand and not by a regular expression, because every refusal says at which character.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -40,6 +41,7 @@ class Parser {
     return Status(Code::kInvalidArgument, fmt::format("parallel sizes '{}', character {}: {}", text_, at + 1, what));
   }
 
+  // `named_` makes an axis that is listed twice an error instead of letting the last one win.
   Status parse_axis() {
     const size_t begin = at_;
     const Axis* axis = nullptr;
@@ -61,6 +63,7 @@ class Parser {
     if (digits.size() > 1 && digits.front() == '0')
       return refuse(begin, fmt::format("the size of {} begins with a zero", axis.name));
     uint64_t size = 0;
+    // from_chars knows no locale and reports what passes 64 bits.
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     if (error != std::errc() || size < 1 || size > kParallelSizeMax)
       return refuse(begin, fmt::format("the size of {} is {}, not 1 to {}", axis.name, digits, kParallelSizeMax));

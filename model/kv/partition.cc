@@ -11,9 +11,13 @@
 
 #include "base/checked.h"
 
+// A placement from sizes. Layers are cut by pipeline stage, heads by tensor-parallel rank, tokens by context-parallel
+// rank; a participant owns the product. So coverage holds by construction, and Valid<PlacementManifest> proves it once
+// more.
 namespace crossdock {
 namespace {
 
+// Bounds the memory before anything is made: sizes come from the command line.
 constexpr uint64_t kOwnershipsMax = uint64_t{1} << 23;
 
 struct HeadShare {
@@ -29,6 +33,7 @@ class Partitioner {
   std::optional<Valid<PlacementManifest>> run() {
     const uint64_t diagnostics_before = diagnostics_.total();
     check_sizes();
+    // The loops below divide by sizes and run over them.
     if (diagnostics_.total() != diagnostics_before) return std::nullopt;
     find_stages();
     find_head_shares();
@@ -109,12 +114,15 @@ class Partitioner {
                                              : request_.layers_per_stage;
     uint64_t begin = 0;
     for (const uint64_t count : counts) {
+      // Fits: check_sizes() compared the sum of all stages with layer_count in checked arithmetic.
       stages_.push_back(Range(begin, begin + count));
       begin += count;
     }
+    // Layers of the schema past layer_count, as those of a draft model, belong to the last stage.
     stages_.back() = Range(stages_.back().begin(), std::max(begin, schema_->layers().hull().end()));
   }
 
+  // By head count and not by component: components of equal head count are split alike.
   void find_head_shares() {
     for (const LayerGroup& group : schema_->groups)
       for (const Component& component : group.components)
@@ -135,6 +143,7 @@ class Partitioner {
     } else if (head_count % tp == 0) {
       for (uint64_t rank = 0; rank < tp; ++rank)
         shares.push_back(HeadShare{Range(rank * (head_count / tp), (rank + 1) * (head_count / tp)), {}});
+      // More ranks than heads: neighbouring ranks are replicas of one head, as engines do with grouped-query attention.
     } else if (tp % head_count == 0) {
       const uint64_t replicas = tp / head_count;
       for (uint64_t rank = 0; rank < tp; ++rank)
@@ -149,6 +158,7 @@ class Partitioner {
   }
 
   // A state has no tokens to share out: every context-parallel rank keeps all of it.
+  // Ordinals stay a complete set: (head replica, cp rank) is counted as one number.
   std::pair<TokenOwnership, ReplicaOrdinal> share_tokens(const Component& component, ReplicaOrdinal replica,
                                                          uint64_t cp) const {
     if (request_.cp == 1) return {AllTokens(), replica};
@@ -156,6 +166,8 @@ class Partitioner {
     return {CyclicTokens{request_.cp_block_tokens, request_.cp, IntervalSet{Range(cp, cp + 1)}}, replica};
   }
 
+  // Ownerships that differ only in layers are one, and so are components that are shared out alike: the placement stays
+  // as small as the model is regular.
   std::vector<Ownership> ownerships_of(const ParallelAxes& rank) const {
     std::map<Ownership, std::vector<Range>> layers_of;  // by the rest of the ownership
     const IntervalSet stage = stages_[rank.pp].empty() ? IntervalSet() : IntervalSet{stages_[rank.pp]};
@@ -185,6 +197,7 @@ class Partitioner {
     return owns;
   }
 
+  // Axes of size 1 are left out, so names stay short; within one placement they are still different.
   ParticipantId name_of(const ParallelAxes& rank) const {
     std::string name = fmt::format("p{}-t{}", rank.pp, rank.tp);
     if (request_.dp > 1) name = fmt::format("d{}-{}", rank.dp, name);

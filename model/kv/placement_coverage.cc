@@ -16,6 +16,12 @@
 #include "model/kv/token_cover.h"
 #include "model/text.h"
 
+// What is proved: for each data-parallel rank and each element x, Owners(x) is one participant, or exactly the replicas
+// 0 to n-1 of one declared set. With docs/architecture.md, "Definitions", this is what lets a planner take any replica
+// of an element (planner/kv/make_plan.cc) without looking for others.
+// Elements are not enumerated: a slab of layers, and in it a cell of heads, has the same claims for all its elements.
+// In a cell, claims with equal tokens must be a replica set, and the different token ownerships must partition the
+// tokens.
 namespace crossdock {
 namespace {
 
@@ -46,6 +52,7 @@ class CoverageCheck {
   uint64_t run() {
     const std::vector<Claim> claims = collect_claims();
     size_t begin = 0;
+    // Claims are sorted by (dp, group), so each rank takes the next run of them. A rank without claims is a gap.
     for (uint64_t dp = 0; dp < placement_.topology.sizes.dp && !stopped_; ++dp) {
       if (diagnostics_.full()) break;  // a size of 2^60 must not be walked through
       for (size_t group = 0; group < placement_.cache_schema.groups.size() && !stopped_; ++group) {
@@ -59,6 +66,7 @@ class CoverageCheck {
   }
 
  private:
+  // As many as pieces of layers within groups, which the caller has bounded by kPlacementPiecesMax.
   std::vector<Claim> collect_claims() const {
     const LayerIndex index(placement_.cache_schema);
     std::vector<Claim> claims;
@@ -105,6 +113,7 @@ class CoverageCheck {
     return IntervalSet::from_ranges(std::move(covered));
   }
 
+  // No sum wraps: each call adds at most the length of a list that is in memory.
   bool spend(uint64_t steps) {
     work_ += steps;
     if (work_ > work_max_ && !stopped_) {
@@ -114,6 +123,7 @@ class CoverageCheck {
     return !stopped_;
   }
 
+  // Gaps are found between slabs of the sweep, which leaves out heads without a claim.
   void check_heads(Range layers, std::span<const Claim* const> active) {
     std::vector<HeadClaim> head_claims;
     for (const Claim* claim : active) {
@@ -158,6 +168,7 @@ class CoverageCheck {
       first_owner.push_back(sorted[begin]);
       begin = end;
     }
+    // Replicas were compared before, so one ownership stands for each set of equal ones.
     const Range tokens = component_->is_state() ? Range(0, 1) : placement_.tokens;
     const auto [diagnostic, range_count] = check_token_cover(distinct, tokens, kTokenRangesMax);
     if (!spend(range_count * kStepsPerTokenRange) || !diagnostic) return;
@@ -165,6 +176,7 @@ class CoverageCheck {
       note(Rule::kWorkLimit, layers, heads,
            fmt::format("comparing token ownerships needs more than {} intervals", kTokenRangesMax));
       stopped_ = true;
+      // The first one of the cell only: a document with one mistake then has one message.
     } else if (diagnostic->kind == TokenCoverDiagnostic::Kind::kGap) {
       note(Rule::kCoverageGap, layers, heads, fmt::format("tokens {}: no owner", range_text(diagnostic->tokens)));
     } else {
@@ -176,6 +188,8 @@ class CoverageCheck {
   }
 
   // Owners of the same tokens, sorted by replica: different participants, 0 of n, 1 of n, ..., n-1 of n.
+  // Declared ordinals instead of a count of owners: two documents then agree which replica is meant, and a missing one
+  // is seen.
   void check_replicas(Range layers, Range heads, std::span<const Claim* const> owners) {
     const bool single_owners = std::all_of(owners.begin(), owners.end(),
                                            [](const Claim* claim) { return claim->ownership->replica.count == 1; });

@@ -13,6 +13,9 @@
 #include "model/kv/schema_rules.h"
 #include "model/text.h"
 
+// Rules of a placement in three steps, each relying on the one before: names, schema and topology; each part alone; all
+// parts together (coverage). A later step would only repeat the diagnostics of an earlier one, so it does not run after
+// them.
 namespace crossdock {
 namespace {
 
@@ -52,6 +55,8 @@ class PlacementCheck {
   static std::string place_of(const ParticipantId& id) { return fmt::format("part '{}'", id.text()); }
 
   // Parts and participants, both sorted, are the same list.
+  // A merge of two sorted lists, so that each participant without a part, and each part without a participant, is
+  // named.
   void check_parts() {
     const std::vector<Participant>& participants = placement_.topology.participants;
     size_t p = 0;
@@ -80,6 +85,8 @@ class PlacementCheck {
       check_ownership_alone(ownership, part);
       if (diagnostics_.total() != diagnostics_before) continue;
       const auto* intervals = std::get_if<TokenIntervals>(&ownership.tokens);
+      // What coverage may have to look at for this ownership. A document of a few megabytes can state a product of
+      // layers, components and intervals that is far larger.
       const uint64_t boundaries = intervals == nullptr ? 1 : intervals->tokens.ranges().size();
       index_.for_each_piece(ownership.layers, [&](Range layers, size_t group) {
         piece_count_ += ownership.components.size() * boundaries;
@@ -147,6 +154,8 @@ class PlacementCheck {
   }
 
   // Token boundaries against the rows of a component.
+  // A row belongs to one owner: two participants that each own half of it could not both be sent it (rule
+  // token-alignment). The end of the placement's tokens may cut one.
   void check_rows(const TokenOwnership& tokens, const Component& component, const Part& part,
                   const std::string& layers_text) {
     if (component.is_state()) {
@@ -176,11 +185,13 @@ class PlacementCheck {
   const PlacementManifest& placement_;
   const LayerIndex index_;
   Diagnostics& diagnostics_;
+  // Made once: a wrong placement may need it for every piece.
   const std::string schema_layers_text_ = set_text(placement_.cache_schema.layers());
   uint64_t piece_count_ = 0;
 };
 
 // One form for what can be said in several ways: all tokens.
+// One text for one meaning: equal placements have equal digests (I7).
 void normalize(TokenOwnership& tokens, Range all) {
   const auto* intervals = std::get_if<TokenIntervals>(&tokens);
   if (intervals != nullptr && intervals->tokens == IntervalSet{all}) {
@@ -209,6 +220,7 @@ void merge_layers(std::vector<Ownership>& owns) {
       count = count + set.count();
     }
     IntervalSet together = IntervalSet::from_ranges(std::move(ranges));
+    // Fewer members than the sum: some layer is in two of them. Merging would hide that from the coverage proof.
     if (together.count() == count.value()) sets = {std::move(together)};
     for (IntervalSet& set : sets) {
       owns.push_back(rest);
@@ -240,6 +252,8 @@ void canonicalize(PlacementManifest& placement) {
 
 void validate(const PlacementManifest& placement, Diagnostics& diagnostics) {
   diagnostics.set_document(fmt::format("placement '{}'", placement.name));
+  // Own diagnostics, because "no diagnostics so far" decides whether later steps run, and the caller may have some of
+  // other documents already.
   Diagnostics own(diagnostics.document());
   PlacementCheck(placement, own).run();
   diagnostics.take(own);

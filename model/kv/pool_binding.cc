@@ -19,6 +19,9 @@
 #include "model/kv/view_rules.h"
 #include "model/text.h"
 
+// Builds Address(p, x) as an engine would: pools of slots, a slot holds a page of all heads, and page tables say which
+// slot holds which page. Everything is counted before it is made, because page counts follow the numbers of the request
+// and not the size of a document.
 namespace crossdock {
 namespace {
 
@@ -46,6 +49,7 @@ struct Piece {
 };
 
 // The first token that has `count` tokens of the cycle before it. Requires that `token_max` has so many.
+// By halving: count_below() never sinks with the token.
 uint64_t first_with(const CyclicTokens& cycle, uint64_t count, uint64_t token_max) {
   uint64_t low = 0;
   uint64_t high = token_max;
@@ -60,6 +64,8 @@ uint64_t first_with(const CyclicTokens& cycle, uint64_t count, uint64_t token_ma
 }
 
 // Where a table begins whose first page has `count` tokens of the cycle before it; not after `token_max`.
+// The begin of a cycle is preferred, because a person then recognises it; any token with that count before it means the
+// same pages.
 uint64_t table_begin(const CyclicTokens& cycle, uint64_t count, uint64_t token_max) {
   const uint64_t earliest = first_with(cycle, count, token_max);
   const std::optional<uint64_t> cycle_tokens = checked_mul(cycle.block_tokens, cycle.cycle_blocks);
@@ -80,6 +86,7 @@ RegionId region_id(const ComponentName& component, const std::string& suffix) {
   return RegionId(fmt::format("{}~{}", sha256(component.text()).hex(), suffix));
 }
 
+// A name that is too long becomes its digest, which is as unique.
 InstanceId instance_id(const std::string& prefix, const ParticipantId& participant) {
   const std::string name = prefix + participant.text();
   return InstanceId(name.size() <= kNameBytesMax ? name : sha256(name).hex());
@@ -143,6 +150,7 @@ class PoolBuilder {
   }
 
   // Views and their pages, before there are any.
+  // Before there are any, so that neither memory nor time is spent on a request past the limits.
   bool count(const Piece& piece) {
     const Checked parts = Checked(request_.region_per_layer ? piece.layers.size() : 1) * piece.heads->ranges().size();
     const auto views = (parts * (piece.tokens == nullptr ? 1 : piece.tokens->runs.size()) + view_count_).value();
@@ -161,6 +169,8 @@ class PoolBuilder {
   }
 
   // Null, with a diagnostic, when there are too many intervals.
+  // Components with the same live tokens and ownership share page tables, as in engines: key and value of a token lie
+  // in the same slot number.
   const PagedTokens* paged(Range live, const TokenOwnership& ownership) {
     const auto [known, is_new] = paged_.try_emplace({live, ownership});
     if (!is_new) return &known->second;
@@ -186,6 +196,7 @@ class PoolBuilder {
     return PagedTokens{cycle, {TokenRun{live, add_table(begin, pages.size())}}, pages.size()};
   }
 
+  // Two intervals may end and begin in the same page; page runs are united first, so that a page has one slot.
   PagedTokens in_intervals(const IntervalSet& tokens) {
     std::vector<Range> pages;
     PagedTokens result;
@@ -214,6 +225,8 @@ class PoolBuilder {
     return slot_counts_.size() - 1;
   }
 
+  // Slots are dealt out over all tables together, so no slot holds two pages (rule page-slots, and views-overlap across
+  // tables).
   bool fill_page_tables() {
     const uint64_t used =
         std::accumulate(slot_counts_.begin(), slot_counts_.end(), uint64_t{0});  // at most page_count_
@@ -260,6 +273,7 @@ class PoolBuilder {
     std::vector<Range> head_runs;
     for (const Piece& piece : pieces)
       head_runs.insert(head_runs.end(), piece.heads->ranges().begin(), piece.heads->ranges().end());
+    // Heads and layers of a region are packed: the place of one is the number of owned ones below it.
     const IntervalRank heads(IntervalSet::from_ranges(std::move(head_runs)));
     const IntervalRank packed_layers(layers);
     const uint64_t rows = component.is_state() ? 1 : request_.page_tokens / *component.tokens_per_row;

@@ -14,6 +14,7 @@ std::string join(const std::string& place, const std::string& inner) {
   return place.empty() ? inner : fmt::format("{} {}", place, inner);
 }
 
+// The size of a whole row must fit, so head_bytes() and strides within a row never need a check.
 void check_component(const Component& component, const std::string& place, Diagnostics& diagnostics) {
   check_name(component.name.text(), place, "the component's name", diagnostics);
   check_name(component.dtype, place, "dtype", diagnostics);
@@ -74,6 +75,7 @@ void check_cache_schema(const CacheSchema& schema, const std::string& place, Dia
     check_group(group, join(place, fmt::format("group {} (layers {})", i, set_text(group.layers))), diagnostics);
     ranges.insert(ranges.end(), group.layers.ranges().begin(), group.layers.ranges().end());
   }
+  // Over all groups together: a layer may be in one group only (rule layer-repeated), which LayerIndex relies on.
   std::sort(ranges.begin(), ranges.end());
   uint64_t end = 0;  // of all ranges before
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -95,6 +97,8 @@ void validate(const Topology& topology, Diagnostics& diagnostics) {
   check_topology(topology, "", diagnostics);
 }
 
+// Ranks are stated and compared, never computed from positions in a list. Not every combination of ranks needs a
+// participant: coverage says what is missing.
 void check_topology(const Topology& topology, const std::string& place, Diagnostics& diagnostics) {
   for (const ParallelAxis& axis : kParallelAxes)
     if (topology.sizes.*axis.member == 0)
@@ -127,6 +131,7 @@ void check_topology(const Topology& topology, const std::string& place, Diagnost
   }
 }
 
+// Sorted and disjoint once rule layer-repeated holds.
 LayerIndex::LayerIndex(const CacheSchema& schema) {
   for (size_t i = 0; i < schema.groups.size(); ++i)
     for (const Range range : schema.groups[i].layers.ranges()) entries_.push_back(Entry{range, i});

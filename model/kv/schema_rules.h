@@ -1,4 +1,4 @@
-// Rules of a cache schema and of a topology where they stand inside another document, and look-up by layer.
+// Rules of a cache schema and of a topology inside another document, and look-up by layer.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace crossdock {
 
-// `place` is where the schema or topology stands; empty when it is the document.
+// `place` says where in the document the schema or topology is, for messages; empty when it is the document.
 void check_cache_schema(const CacheSchema& schema, const std::string& place, Diagnostics& diagnostics);
 void check_topology(const Topology& topology, const std::string& place, Diagnostics& diagnostics);
 

@@ -7,6 +7,7 @@
 
 namespace crossdock {
 
+// A descriptor has no lists.
 void canonicalize(SnapshotDescriptor&) {}
 
 void validate(const SnapshotDescriptor& snapshot, Diagnostics& diagnostics) {
@@ -25,6 +26,7 @@ void check_snapshot(const SnapshotDescriptor& snapshot, const std::string& place
     check_name(snapshot.adapter->id, place, "the adapter's id", diagnostics);
     check_name(snapshot.adapter->revision, place, "the adapter's revision", diagnostics);
   }
+  // It may be empty, unlike a name.
   if (!is_utf8(snapshot.salt)) diagnostics.add(Rule::kName, place, "salt must be UTF-8");
   if (snapshot.tokens.empty()) diagnostics.add(Rule::kSnapshotEmpty, place, "the snapshot has no tokens");
 }

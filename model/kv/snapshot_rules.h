@@ -1,4 +1,4 @@
-// Rules of a snapshot descriptor where it stands inside another document.
+// Rules of a snapshot descriptor inside another document.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace crossdock {
 
-// `place` is where the snapshot stands; empty when it is the document.
+// Adds a diagnostic for each broken rule. `place` says where in the document the snapshot is, for messages; empty when
+// it is the document.
 void check_snapshot(const SnapshotDescriptor& snapshot, const std::string& place, Diagnostics& diagnostics);
 
 }  // namespace crossdock

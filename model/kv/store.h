@@ -70,7 +70,7 @@ void validate(const StoreLayout& layout, Diagnostics& diagnostics);
 void canonicalize(StoreManifest& manifest);
 void validate(const StoreManifest& manifest, Diagnostics& diagnostics);
 
-// What a store sees of it.
+// What a store sees of a manifest: content id, type, tenant and objects, and nothing of KV cache.
 ManifestEnvelope envelope_of(const Valid<StoreManifest>& manifest);
 
 }  // namespace crossdock

@@ -15,9 +15,13 @@
 #include "model/text.h"
 #include "model/wire/documents.h"
 
+// Two documents of a store. A layout is right when its parts own each (layer, component, head) exactly once; tokens do
+// not occur in it, because every page has the same parts. A manifest is right when its views cover everything that its
+// snapshot holds (I2: a published snapshot is complete).
 namespace crossdock {
 namespace {
 
+// Of all parts; bounds memory before coverage is compared.
 constexpr uint64_t kBoxesMax = uint64_t{1} << 20;
 
 // Coverage of a layout: each (layer, component, head) in exactly one part, boxes of (layer, head) per group and
@@ -50,6 +54,7 @@ class LayoutCoverage {
                          fmt::format("layers {} are not in the cache schema", set_text({layers})));
       else
         for (const ComponentName& name : part.components) check_piece(part, place, layers, group, name);
+      // Ends the walk; check_component() then reports the limit.
       return box_count_ <= kBoxesMax;
     });
   }
@@ -78,6 +83,7 @@ class LayoutCoverage {
   }
 
   // False when looking further makes no sense.
+  // The work limit is shared by all components: what one takes is missing for the others.
   bool check_component(size_t group, const Component& component) {
     std::vector<Box> required;
     for (const Range layers : layout_.cache_schema.groups[group].layers.ranges())
@@ -122,6 +128,7 @@ void check_object(const StoredObject& object, Diagnostics& diagnostics) {
     diagnostics.add(Rule::kFieldMinimum, place, "chunk_bytes 0 is below 1");
     return;
   }
+  // Every byte of an object has a checksum, or a flipped one could be read as right.
   const uint64_t chunk_count = div_round_up(object.bytes, object.chunk_bytes);
   if (object.chunk_crc32c.size() != chunk_count)
     diagnostics.add(Rule::kObjectChunks, place,
@@ -156,6 +163,7 @@ void canonicalize(StoreLayout& layout) {
 
 void validate(const StoreLayout& layout, Diagnostics& diagnostics) {
   diagnostics.set_document(fmt::format("store layout '{}'", layout.name));
+  // Own diagnostics: whether later rules run must not depend on those of other documents.
   Diagnostics own(diagnostics.document());
   check_name(layout.name, "", "the layout's name", own);
   if (layout.page_tokens == 0) own.add(Rule::kFieldMinimum, "", "page_tokens 0 is below 1");
@@ -173,6 +181,7 @@ void validate(const StoreLayout& layout, Diagnostics& diagnostics) {
         own.add(Rule::kTokenAlignment, "",
                 fmt::format("pages of {} tokens cut a row of {} tokens (component {})", layout.page_tokens,
                             *component.tokens_per_row, component.name.text()));
+  // Coverage relies on names, keys and the schema.
   if (own.empty()) LayoutCoverage(layout, own).run();
   diagnostics.take(own);
 }
@@ -205,6 +214,7 @@ void validate(const StoreManifest& manifest, Diagnostics& diagnostics) {
       own.add(Rule::kManifestIdentity, "snapshot",
               fmt::format("cache_schema_digest {} is not that of the manifest's cache schema ({})",
                           manifest.snapshot.cache_schema_digest.hex(), schema_digest.hex()));
+    // The same rules as for a binding, with everything required and objects as regions.
     check_views(document, manifest.cache_schema, all_of(manifest.cache_schema), Range::all(), own);
   }
   diagnostics.take(own);

@@ -6,6 +6,11 @@
 
 #include "base/checked.h"
 
+// With T_1 ... T_n the sets of the ownerships: is each token of `tokens` in exactly one T_i? Cycles never end, so sets
+// are not compared token by token:
+// - cycles of one shape are equal or disjoint block by block, so their blocks decide;
+// - for anything else, after the last stated boundary membership repeats with the common period of the cycles. So one
+//   period after it decides for all that follows.
 namespace crossdock {
 namespace {
 
@@ -17,6 +22,7 @@ struct Owned {
 using Diagnostic = TokenCoverDiagnostic;
 
 // Sorted ranges against one whole interval.
+// Sorted by begin, the first range that begins past, or before, what is covered so far is the first gap or overlap.
 std::optional<Diagnostic> check_partition(std::vector<Owned> owned, Range whole) {
   std::sort(owned.begin(), owned.end(), [](const Owned& a, const Owned& b) { return a.range < b.range; });
   uint64_t covered_to = whole.begin();
@@ -51,6 +57,7 @@ bool share_one_cycle(std::span<const TokenOwnership* const> ownerships, Range to
 // The tokens of some blocks of a cycle, where they first occur in `tokens`.
 Range first_occurrence(const CyclicTokens& shape, Range blocks, Range tokens) {
   const uint64_t cycle_tokens = shape.block_tokens * shape.cycle_blocks;
+  // No sum wraps: share_one_cycle() made sure that a whole cycle fits between tokens.begin() and tokens.end().
   uint64_t cycle_begin = tokens.begin() / cycle_tokens * cycle_tokens;
   if (cycle_begin + blocks.end() * shape.block_tokens <= tokens.begin()) cycle_begin += cycle_tokens;
   const auto at = [&](uint64_t block) {
@@ -71,6 +78,8 @@ std::optional<Diagnostic> check_blocks(std::span<const TokenOwnership* const> ow
 }
 
 // Where looking may stop: one common period after the last boundary that an interval states. Empty: past 2^64.
+// The period is the least common multiple of the cycles. Where it passes 64 bits the whole interval is looked at, up to
+// the limit of ranges.
 std::optional<uint64_t> horizon(std::span<const TokenOwnership* const> ownerships, Range tokens) {
   uint64_t last_boundary = tokens.begin();
   uint64_t period = 1;
@@ -104,6 +113,7 @@ TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, 
   const Range looked_at(tokens.begin(), end);
   std::vector<Owned> owned;
   for (size_t i = 0; i < ownerships.size(); ++i) {
+    // `owned` never has more than range_count_max members, so this does not wrap.
     const uint64_t left = range_count_max - owned.size();
     const std::optional<IntervalSet> set = tokens_within(*ownerships[i], looked_at, left);
     if (!set || set->ranges().size() > left)

@@ -5,6 +5,8 @@
 namespace crossdock {
 namespace {
 
+// A cycle of 2^64 tokens and more begins once. The number of ranges is known before any is made, so the limit bounds
+// memory. Ranges outside `tokens` become empty, and from_ranges() drops them.
 std::optional<IntervalSet> cyclic_within(const CyclicTokens& cyclic, Range tokens, uint64_t range_count_max) {
   const std::optional<uint64_t> cycle_tokens = checked_mul(cyclic.block_tokens, cyclic.cycle_blocks);
   const uint64_t first_cycle = cycle_tokens ? tokens.begin() / *cycle_tokens : 0;
@@ -37,6 +39,7 @@ uint64_t CyclicTokens::count_below(uint64_t token) const {
   return whole_blocks * block_tokens + partial_tokens;  // at most `token`, so nothing wraps
 }
 
+// The stated intervals are counted before they are cut, because cutting looks at all of them.
 std::optional<IntervalSet> tokens_within(const TokenOwnership& ownership, Range tokens, uint64_t range_count_max) {
   if (tokens.empty()) return IntervalSet();
   if (const auto* cyclic = std::get_if<CyclicTokens>(&ownership))

@@ -9,6 +9,11 @@
 #include "base/checked.h"
 #include "model/text.h"
 
+// From a view to bytes. The rules here make the map from (layer, row, head, dim) to bytes injective and bounded:
+// - strides nest: sorted by stride, each is at least the span of everything inside it (view-strides), so no two indices
+//   reach one byte;
+// - the last byte lies within the region (view-bounds), computed in checked arithmetic, so every later offset fits in
+//   64 bits.
 namespace crossdock {
 namespace {
 
@@ -24,6 +29,7 @@ uint64_t selected_below(const View& view, uint64_t token) {
 }
 
 // Row indices within a page that the view reaches: [0, row_extent) relative to the lowest.
+// A view within one page need not leave room for the rows that it does not have.
 uint64_t rows_in_page_max(const ViewRows& rows) {
   if (rows.per_page == 0) return rows.count;
   return rows.first_page() == rows.last_page() ? rows.count : rows.per_page;
@@ -34,6 +40,7 @@ struct SlotRange {
   uint64_t high;
 };
 
+// rows.last_page() is below the length of the table (rule view-pages).
 SlotRange used_slots(const ViewRows& rows) {
   const auto begin = rows.table->slots.begin() + static_cast<ptrdiff_t>(rows.first_page());
   const auto end = rows.table->slots.begin() + static_cast<ptrdiff_t>(rows.last_page()) + 1;
@@ -42,6 +49,8 @@ SlotRange used_slots(const ViewRows& rows) {
 }
 
 // The axes that move (extent above 1), shortest stride first. A page axis counts from the lowest to the highest slot.
+// Slots may come in any order, so the page axis is as long as the distance of the outermost two; with equal slots ruled
+// out (page-slots) that is enough.
 std::vector<NamedAxis> moving_axes(const View& view, const ViewRows& rows) {
   std::vector<NamedAxis> axes = {{"layer", view.strides.layer, view.layers.size()},
                                  {"head", view.strides.head, view.heads.size()},
@@ -58,6 +67,7 @@ std::vector<NamedAxis> moving_axes(const View& view, const ViewRows& rows) {
   return axes;
 }
 
+// Items are never cut, so a transport may copy in units of them.
 bool check_alignment(const View& view, const Component& component, const std::string& place, Diagnostics& diagnostics) {
   const std::array<std::pair<std::string_view, uint64_t>, 6> values = {
       {{"offset", view.offset_bytes},
@@ -101,6 +111,7 @@ bool check_strides(const View& view, const Component& component, const ViewRows&
 }
 
 // One past the last byte; empty when it passes 64 bits. Only the last page may be partial.
+// Every page is looked at: the furthest byte need not lie in the last one. O(pages).
 std::optional<uint64_t> end_of(const View& view, const Component& component, const ViewRows& rows) {
   const Checked others = Checked(view.offset_bytes) + Checked(view.strides.layer) * (view.layers.size() - 1) +
                          Checked(view.strides.head) * (view.heads.size() - 1) +
@@ -122,6 +133,7 @@ std::optional<uint64_t> end_of(const View& view, const Component& component, con
 
 }  // namespace
 
+// Rows are counted in the tokens that the view selects: with a cycle its tokens lie one behind the other.
 std::optional<ViewRows> resolve_rows(const View& view, const Component& component, const PageTable* table, Range tokens,
                                      const std::string& place, Diagnostics& diagnostics) {
   const auto refuse = [&](Rule rule, std::string message) {
@@ -143,6 +155,7 @@ std::optional<ViewRows> resolve_rows(const View& view, const Component& componen
                   fmt::format("tokens {} cut a row of {} tokens", range_text(view.tokens), unit));
 
   ViewRows rows;
+  // Differences do not wrap: the tokens begin at `base` or later, and counting never sinks.
   const uint64_t before_base = selected_below(view, base);
   const uint64_t first_token = selected_below(view, view.tokens.begin()) - before_base;
   const uint64_t end_token = selected_below(view, view.tokens.end()) - before_base;
@@ -176,6 +189,7 @@ bool check_view_bytes(const View& view, const Component& component, const ViewRo
   return false;
 }
 
+// One set for each page, since slots follow no stride. check_view_bytes() made sure that all of it fits in 64 bits.
 void append_bytes(const View& view, const Component& component, const ViewRows& rows, size_t owner,
                   std::vector<StridedBytes>& sets) {
   const auto append = [&](uint64_t base, uint64_t row_count) {

@@ -20,6 +20,7 @@ struct ViewRows {
   uint64_t per_page = 0;  // 0: not paged
   const PageTable* table = nullptr;
 
+  // Both only of paged rows: per_page is not 0.
   uint64_t first_page() const { return first / per_page; }
   uint64_t last_page() const { return (first + count - 1) / per_page; }
 };

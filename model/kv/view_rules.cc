@@ -14,9 +14,15 @@
 #include "model/kv/view_geometry.h"
 #include "model/text.h"
 
+// What is proved of the views V of one document: restricted to live tokens, the elements of the views are exactly what
+// is required, each in one view; and no two views share a byte. Together the views are then a function from required
+// elements to bytes without collisions, which lowering relies on (planner/kv/lower.cc).
+// Elements are compared as boxes of (layer, head, dim, token), bytes as strided sets. Tokens of a cycle become one box
+// for each stretch, under a limit.
 namespace crossdock {
 namespace {
 
+// Of all views and requirements together.
 constexpr uint64_t kBoxesMax = uint64_t{1} << 20;
 
 const PageTable* table_of(const ViewDocument& document, const View& view) {
@@ -29,6 +35,7 @@ void check_page_table(const PageTable& table, Diagnostics& diagnostics) {
   if (table.page_tokens == 0) diagnostics.add(Rule::kFieldMinimum, place, "page_tokens 0 is below 1");
   std::vector<uint64_t> slots = table.slots;
   std::sort(slots.begin(), slots.end());
+  // Rule page-slots: two pages in one slot would overwrite each other.
   const auto repeated = std::adjacent_find(slots.begin(), slots.end());
   if (repeated != slots.end())
     diagnostics.add(Rule::kPageSlots, place, fmt::format("slot {} holds two pages", *repeated));
@@ -56,6 +63,7 @@ void check_view_alone(const ViewDocument& document, const View& view, const std:
 
 // The component that a view shows; diagnostics when its layers do not all have it, or have it in different shapes.
 // Takes the groups that it looks at from `pieces_left`.
+// One view may cross several groups when they have the component in one shape, as with alternating windows.
 const Component* component_of(const View& view, const CacheSchema& schema, const LayerIndex& index,
                               uint64_t& pieces_left, const std::string& place, Diagnostics& diagnostics) {
   const Component* found = nullptr;
@@ -86,6 +94,8 @@ class ViewCoverage {
                Diagnostics& diagnostics)
       : document_(document), schema_(schema), index_(index), diagnostics_(diagnostics) {}
 
+  // Live cut with what is owned: a view of tokens that no longer live is refused (view-not-owned), because nothing
+  // would ever be copied there.
   void require(const Ownership& ownership, Range token_universe) {
     index_.for_each_piece(ownership.layers, [&](Range layers, size_t group_index) {
       const LayerGroup& group = schema_.groups[group_index];
@@ -121,6 +131,7 @@ class ViewCoverage {
     });
   }
 
+  // Each (group, component) is a space of its own, with one limit of work for all of them.
   void compare() {
     if (too_many_) return;
     BoxCoverLimits limits;
@@ -235,9 +246,11 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
     if (check_view_bytes(view, *component, *rows, space->bytes, place, diagnostics))
       append_bytes(view, *component, *rows, i, bytes[view.region]);
   }
+  // A diagnostic was added for each of them.
   if (!all_resolved) return;
   for (const Ownership& ownership : required) coverage.require(ownership, token_universe);
   coverage.compare();
+  // Bytes are compared last: it costs most, and is of no use for views that are refused already.
   if (diagnostics.total() != diagnostics_before) return;
   for (auto& [region, sets] : bytes) {
     const StridedOverlap overlap = find_overlap(std::move(sets), kOverlapWorkMax);
@@ -251,6 +264,8 @@ void check_views(const ViewDocument& document, const CacheSchema& schema, const 
   }
 }
 
+// The CHECKs hold because check_views() accepted the document: this is the same computation again, which is cheaper
+// than keeping its result with every document.
 std::map<RegionId, std::vector<StridedBytes>> bytes_by_space(const ViewDocument& document, const CacheSchema& schema) {
   const LayerIndex index(schema);
   std::map<RegionId, std::vector<StridedBytes>> bytes;

@@ -29,6 +29,7 @@ struct ViewDocument {
   Range tokens;                   // the snapshot's interval
 };
 
+// Sorts both: tables by id, views by all their fields.
 void canonicalize_views(std::vector<PageTable>& page_tables, std::vector<View>& views);
 
 // The rules that need no schema: names, page tables, empty views, unknown regions.

@@ -1,5 +1,6 @@
 #include "model/kv/volume.h"
 
+// In double on purpose: these numbers are for people, and products of a schema may pass 64 bits without being wrong.
 namespace crossdock {
 namespace {
 
@@ -26,6 +27,7 @@ CacheVolume volume_of(const CacheSchema& schema) {
   return total;
 }
 
+// The ownerships passed the rules of a placement, so each layer has a group and each group the component.
 CacheVolume volume_of(const CacheSchema& schema, const LayerIndex& index, const std::vector<Ownership>& owns) {
   CacheVolume total;
   for (const Ownership& ownership : owns)

@@ -21,6 +21,7 @@ struct CacheVolume {
   }
 };
 
+// Of everything in the schema, once.
 CacheVolume volume_of(const CacheSchema& schema);
 // Of what the ownerships hold, with the schema's index; a share of the tokens counts as that share (all, for stated
 // intervals).
