@@ -6,10 +6,10 @@ namespace crossdock {
 enum class Canary {
   kReleaseBeforeDrain,    // pages go back although copies are under way
   kPublishFirstFragment,  // an object is complete with its first fragment
-  kCountWriters,          // as many receipts as writers, whoever they are from
+  kCountWriters,          // as many receipts as writers are enough, from any of them
   kNoFence,               // a target's memory is not fenced off
-  kSkipChecksum,          // nobody compares what was sent with what has come
-  kIgnoreGeneration,      // an earlier life's word counts
+  kSkipChecksum,          // what was sent is not compared with what has come
+  kIgnoreGeneration,      // messages of an earlier generation count
 };
 
 }  // namespace crossdock

@@ -7,6 +7,10 @@
 
 #include "executor/canary.h"
 
+// The decision is one variable of one process, made once (decide()), so participants cannot disagree about it. What can
+// be lost is only the message, and that is repeated until it is answered. Messages may come late, twice or from an
+// earlier life, so each handler compares the operation and the identity, and sets a flag that stays set; nothing is
+// counted.
 namespace crossdock {
 Status TransferOutcome::status() const {
   if (!activate) return cause;
@@ -31,12 +35,17 @@ Message Coordinator::message(MessageBody body) const {
   return Message{options_.operation, PeerIdentity(), std::move(body)};
 }
 
+// A message of an earlier generation speaks of memory that is gone: it must not make a target count as ready (I5).
 bool Coordinator::is_current(const Member& member, const PeerIdentity& identity) const {
   if (is_broken(Canary::kIgnoreGeneration)) return member.binding != nullptr;
   return member.binding != nullptr && identity_of(*member.binding) == identity;
 }
 
+// An export is repeated until the job arrives, so equal ones are usual. A newer generation means that the participant
+// restarted. Before the job that only replaces its binding. Afterwards the others work by keys of memory that is gone,
+// so the transfer fails.
 void Coordinator::take_export(Member& member, const MemberId& id, const ExportBody& body) {
+  // The message's identity and the binding must name the same participant; the binding comes from outside.
   if (body.binding == nullptr || body.binding->participant != id.second) return;
   if (member.binding == nullptr) {
     member.binding = body.binding;
@@ -55,6 +64,7 @@ void Coordinator::take_export(Member& member, const MemberId& id, const ExportBo
   }
 }
 
+// The first failure is kept, as the cause; later ones mostly follow from it.
 void Coordinator::handle(const Message& message) {
   if (message.operation != options_.operation) return;
   const auto find = [&](Role role) -> Member* {
@@ -75,7 +85,7 @@ void Coordinator::handle(const Message& message) {
     member->bytes = ready->bytes;
   } else if (const auto* done = std::get_if<DoneBody>(&message.body)) {
     Member* member = find(done->role);
-    // Who was told before it had anything to export has no binding, here or there.
+    // A participant that was told to abort before it exported has no binding, and its identity names none.
     if (member == nullptr || (member->binding != nullptr && !is_current(*member, message.identity))) return;
     member->done = true;
     member->activated = done->activated;
@@ -83,7 +93,7 @@ void Coordinator::handle(const Message& message) {
   }
 }
 
-// Names the first few for which it does not hold.
+// The first few members for which it does not hold, by name.
 std::string Coordinator::missing(bool (*is_there)(const Member&), bool targets_only) const {
   std::vector<std::string> names;
   for (const auto& [id, member] : members_)
@@ -92,12 +102,15 @@ std::string Coordinator::missing(bool (*is_there)(const Member&), bool targets_o
   return first_few(names);
 }
 
+// Planned only when all bindings are there: a plan of some of them would have to be made again. members_ is sorted, so
+// the job does not depend on the order in which exports came (I7).
 void Coordinator::hand_out(TimePoint now) {
   std::vector<AnyBinding> sources;
   std::vector<AnyBinding> targets;
   for (const auto& [id, member] : members_) (id.first == Role::kSource ? sources : targets).push_back(member.binding);
   Result<std::shared_ptr<TransferJob>> made = options_.planner->make_job(
       fmt::format("transfer '{}'", options_.operation.text()), std::move(sources), std::move(targets));
+  // Participants hold pins and reservations by now, so a failed plan is a decision too (I4).
   if (!made.ok()) return decide(false, made.status(), now);
   const std::shared_ptr<TransferJob> job = std::move(made).value();
   for (const PeerAddress& each : options_.sources) job->source_peers[each.participant] = each.peer;
@@ -108,6 +121,7 @@ void Coordinator::hand_out(TimePoint now) {
   state_ = CoordinatorState::kCollectingReports;
 }
 
+// What was repeated so far is of no use any more. After this, failures and reports change nothing.
 void Coordinator::decide(bool activate, Status cause, TimePoint now) {
   outcome_.activate = activate;
   outcome_.cause = std::move(cause);
@@ -125,6 +139,8 @@ bool Coordinator::step(TimePoint now, std::vector<Post>& posts) {
   switch (state_) {
     case CoordinatorState::kCollectingExports:
     case CoordinatorState::kCollectingReports: {
+      // Before the reports are looked at: with a failure known, the decision is to abort, also when all targets are
+      // ready.
       if (abort_request_ || failure_) {
         decide(false, failure_ ? *failure_ : Status(Code::kCancelled, *abort_request_), now);
         return true;
@@ -138,6 +154,7 @@ bool Coordinator::step(TimePoint now, std::vector<Post>& posts) {
           decide(true, Status(), now);
         return true;
       }
+      // A participant knows better why it did not succeed: its own failure message is awaited a little longer.
       if (now < deadline_ + options_.report_wait) return false;
       decide(
           false,
@@ -146,6 +163,8 @@ bool Coordinator::step(TimePoint now, std::vector<Post>& posts) {
       return true;
     }
     case CoordinatorState::kTelling: {
+      // I6: waiting for "done" is bounded. Members that have not answered are named: of an activated target it is then
+      // unknown whether it is active.
       if (!missing(is_done, false).empty() && now < done_deadline_) return false;
       for (const auto& [id, member] : members_) {
         std::vector<std::string>& unconfirmed =
@@ -157,6 +176,7 @@ bool Coordinator::step(TimePoint now, std::vector<Post>& posts) {
         if (outcome_.activate && member.done && !member.activated)
           unconfirmed.push_back(member_text(id.first, id.second) + " (it could not be activated)");
       }
+      // Messages that are due go out before the mailbox is closed.
       mail_.advance(now, posts);
       mail_.close(posts);
       done_deadline_ = now + options_.done_wait;

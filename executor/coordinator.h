@@ -1,6 +1,7 @@
 // Coordinator: decides one live transfer. It collects the exports of all participants, plans and proves, hands the job
-// out, collects the reports of all targets, decides once, and tells everybody until each has said that it is done.
-// Success is a set of named participants, never a count; whoever is missing at the deadline is named.
+// out, collects the reports of all targets, decides once, and repeats the decision to each participant until that one
+// has said that it is done. Success is a set of named participants, never a count; those that are missing at the
+// deadline are named.
 #pragma once
 
 #include <map>
@@ -30,7 +31,7 @@ struct CoordinatorOptions {
   Duration timeout = Duration::from_s(60);
   // How long after the timeout a participant's own word about its failure is awaited, since it knows more.
   Duration report_wait = Duration::from_s(1);
-  Duration done_wait = Duration::from_s(30);  // how long after the decision everybody's "done" is awaited
+  Duration done_wait = Duration::from_s(30);  // how long after the decision the "done" of all is awaited
   RetryOptions resend{0, Duration::from_ms(20), Duration::from_ms(2000)};
   uint64_t seed = 1;
 };
@@ -40,7 +41,7 @@ std::string_view coordinator_state_name(CoordinatorState state);
 
 struct TransferOutcome {
   bool activate = false;  // the decision
-  Status cause;           // of an abort: the first failure, or who is missing
+  Status cause;           // of an abort: the first failure, or which participants are missing
   // Targets that never said that they carried the decision out, which of an activated transfer leaves open whether they
   // are active (kOutcomeUnknown); and sources that never said that they gave their pins back.
   std::vector<std::string> unconfirmed_targets;
@@ -52,6 +53,8 @@ struct TransferOutcome {
   Status status() const;
 };
 
+// I5: it decides to activate only when every target has reported that it is fenced and validated. I6: it finishes at
+// latest at timeout + report_wait + 2 * done_wait.
 class Coordinator : public Protocol {
  public:
   explicit Coordinator(CoordinatorOptions options);

@@ -21,6 +21,7 @@ namespace crossdock {
 
 // Registered memory of an instance under one grant. A region that is registered again, or reserved for another
 // operation, has another epoch; an access names the grant it was made for.
+// I3: a revoke ends one epoch, and late accesses name it.
 struct RegionKey {
   InstanceId owner;
   RegionId id;
@@ -65,7 +66,7 @@ class RegionNumbers {
   std::vector<RegionKey> keys_;
 };
 
-// Some consecutive steps of a work, which lives as long as anybody holds them.
+// Some consecutive steps of a work. Spans share the work, which lives as long as one of them does (R2).
 class StepSpan {
  public:
   StepSpan() = default;

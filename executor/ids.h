@@ -10,11 +10,12 @@ namespace crossdock {
 
 using OpId = StrongNumber<struct OpTag>;              // one posted operation of one participant
 using TxnId = StrongName<struct TxnTag>;              // of an upload; the uploader chooses it, and never twice
-using PeerId = StrongName<struct PeerTag>;            // whom messages reach
+using PeerId = StrongName<struct PeerTag>;            // an address of the messenger
 using LeaseId = StrongNumber<struct LeaseTag>;        // given by a store
 using ObjectNumber = StrongNumber<struct ObjectTag>;  // of stored bytes; a store never gives one twice
 
 // Gives each operation of a participant its id.
+// From 1 on; 0 is the id of no operation (executor/ports.h).
 class OpIds {
  public:
   OpId next() { return OpId(++last_); }

@@ -1,5 +1,6 @@
-// Mailbox: one receive posted at all times, and messages that are sent again until somebody says that they arrived.
-// Messages are unordered and may be lost or doubled, so everybody answers by state and nobody counts.
+// Mailbox: one receive posted at all times, and messages that are sent again until the receiver has answered them.
+// Messages are unordered and may be lost or doubled, so participants answer by their state, and no handler counts
+// messages.
 #pragma once
 
 #include <cstdint>

@@ -21,6 +21,7 @@ std::string member_text(Role role, const ParticipantId& participant) {
   return fmt::format("{} '{}'", role == Role::kSource ? "source" : "target", participant.text());
 }
 
+// Messages must stay short with thousands of participants.
 std::string first_few(const std::vector<std::string>& names) {
   constexpr size_t kShown = 3;
   std::string text;

@@ -17,7 +17,7 @@ namespace crossdock {
 
 struct TransferJob;  // executor/transfer_job.h
 
-// Who speaks: one life of one process. A message of an earlier life is stale and counts for nothing.
+// The sender: one life of one process. A message of an earlier life is stale and changes nothing.
 struct PeerIdentity {
   ParticipantId participant;
   InstanceId instance;
@@ -53,6 +53,7 @@ struct WriterReceipt {
   PeerIdentity target;
   uint64_t bytes = 0;
   uint32_t crc32c = 0;  // of the bytes in the order of the pair's steps, where the job asks for it
+  // False: writes of this writer may still be under way; no target accepts such a receipt.
   bool path_quiet = true;
 
   friend bool operator==(const WriterReceipt&, const WriterReceipt&) = default;
@@ -69,7 +70,7 @@ struct ReadyBody {
   uint64_t bytes = 0;
 };
 
-// Coordinator to everybody.
+// Coordinator to all participants.
 struct DecisionBody {
   bool activate = false;
   std::string reason;  // of an abort

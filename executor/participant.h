@@ -36,13 +36,14 @@ enum class TransferState {
 
 std::string_view transfer_state_name(TransferState state);
 
+// Times are from the participant's own clock; the clocks of different participants are not compared.
 struct ParticipantOptions {
   OperationId operation;
   ParticipantId participant;
   PeerId coordinator;
   Duration timeout = Duration::from_s(60);        // from the first call on: then it is decided
   Duration drain = Duration::from_s(30);          // how long after that completions are awaited
-  Duration decision_wait = Duration::from_s(10);  // how long after the timeout the coordinator's word is awaited
+  Duration decision_wait = Duration::from_s(10);  // how long after the timeout the coordinator's decision is awaited
   Duration linger = Duration::from_ns(0);         // how long a repeated decision is answered after the end
   WindowLimits window;
   RetryOptions retry;                                                      // of operations

@@ -10,8 +10,7 @@
 // R5 cancel() is a hint; the completion still comes.
 // R6 After a revoke completes OK, no access under that key lands any more, from anyone.
 // R7 wait() is the only call that blocks, and it may unwind the stack. Nothing above it is noexcept; no destructor
-// calls
-//    it.
+//    calls it.
 // R8 wait() returning 0 implies now() >= deadline.
 #pragma once
 
@@ -60,7 +59,7 @@ struct Completion {
   bool posted = true;  // false: the post itself was refused, and nothing happened
 };
 
-// What an operation that was accepted ended with; the id is for whoever knows it to fill in.
+// The end of an operation that was accepted; the caller fills in the id.
 inline Completion completion_of(Status status) {
   Completion completion;
   completion.status = std::move(status);

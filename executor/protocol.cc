@@ -47,6 +47,8 @@ std::string_view Post::name() const {
   return kNames[call.index()];
 }
 
+// R1: a refused post has no completion of its own, so one is made here. A protocol then sees exactly one completion for
+// each post, and needs no second way to handle failures (I6).
 void post(const Post& post, const Ports& ports, std::vector<Completion>& refused) {
   const OpId op = post.op;
   const Status status =
@@ -73,6 +75,7 @@ void post(const Post& post, const Ports& ports, std::vector<Completion>& refused
   if (!status.ok()) refused.push_back(Completion{op, status, std::monostate(), false});
 }
 
+// The only blocking call is wait(). R7: it may unwind this frame, and destructors clean up all there is.
 void drive(Protocol& protocol, const Ports& ports, std::span<ProtocolObserver* const> observers) {
   std::array<Completion, kCompletionsMax> taken;
   std::vector<Completion> completions;
@@ -82,10 +85,12 @@ void drive(Protocol& protocol, const Ports& ports, std::span<ProtocolObserver* c
     posts.clear();
     for (ProtocolObserver* observer : observers) observer->advancing(protocol);
     protocol.advance(now, completions, posts);
+    // Observed before they are posted: a recording has the last posts also when a post never returns.
     for (ProtocolObserver* observer : observers) observer->advanced(now, completions, posts, protocol);
     completions.clear();
     for (const Post& each : posts) post(each, ports, completions);
     if (protocol.finished()) return;
+    // They are handed in at once: waiting first could wait for a completion that never comes.
     if (!completions.empty()) continue;  // refusals
     const size_t count = ports.queue->wait(taken, protocol.wake_at());
     completions.assign(std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.begin() + count));

@@ -99,6 +99,7 @@ class Protocol {
   // When advance() wants to be called although nothing happened.
   virtual TimePoint wake_at() const = 0;
   // Nothing of it is under way any more, and nothing will be posted.
+  // Once true it stays true.
   virtual bool finished() const = 0;
   // The name of its state, for people.
   virtual std::string state() const = 0;

@@ -6,8 +6,13 @@
 #include <array>
 #include <numeric>
 
+// One state machine for all targets of one process: they are restored together or not at all, as far as the runtime
+// allows it. The order of the end is reads drained -> memory fenced -> validated and activated, or released. The store
+// writes into the pages, so a read that is late after a deadline could still change them; revoking the keys first is
+// what makes releasing them safe (I3).
 namespace crossdock {
 
+// The objects that were found must not be deleted while they are read; hence the length of the lease.
 Restore::Restore(RestoreOptions options)
     : options_(std::move(options)),
       bindings_(options_.participants.size()),
@@ -27,6 +32,7 @@ std::string Restore::state() const {
 
 std::string Restore::label() const { return fmt::format("restore '{}'", options_.operation.text()); }
 
+// Each state of the end has a drain of its own, so that a slow one does not take the time of the next.
 void Restore::enter(RestoreState state, TimePoint now) {
   state_ = state;
   drain_deadline_ = now + options_.drain;
@@ -87,6 +93,7 @@ bool Restore::look_up(TimePoint now, std::vector<Post>& posts) {
   }
   if (!lookup_->done()) return false;
   Result<Found> complete = options_.planner->complete(*found_);
+  // found_ stays as it was, so that its lease is released.
   if (!complete.ok()) {
     fail(complete.status());
     return true;
@@ -107,6 +114,7 @@ bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
                             failure->second.message())));
     return true;
   }
+  // All of them: the job needs the bindings of every target.
   if (!reserves_->list.done()) return false;
   Result<std::shared_ptr<const RestoreJob>> made = options_.planner->make_job(label(), *found_, bindings_);
   if (!made.ok()) {
@@ -119,6 +127,8 @@ bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
+// R3: a get that failed may have written any part of its destination. Repeating it writes the same bytes again, and
+// nothing is activated before all gets have succeeded.
 bool Restore::read(TimePoint now, std::vector<Post>& posts) {
   post_due(*gets_, now, ops_, posts, [&](size_t unit) {
     GetStep get = job_->gets[unit];
@@ -159,12 +169,14 @@ bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
       for (const OpId op : gets_->under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kStore}});
     }
   }
-  // First what is under way, then the revokes: all that was reserved is known only now.
+  // What is under way comes first: a reserve that completes now adds keys that have to be revoked too. Reads hold their
+  // keys until then (R2).
   if (!revokes_ && under_way().empty()) {
     for (const AnyBinding& binding : bindings_)
       if (binding != nullptr)
         for (RegionKey& key : region_keys(*binding)) keys_.push_back(std::move(key));
     std::sort(keys_.begin(), keys_.end());
+    // Participants of one instance may share regions; a key is revoked once.
     keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
     revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 2);
   }
@@ -172,13 +184,14 @@ bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
   const bool failed = revokes_ && revokes_->failure() && revokes_->quiet();
   if (failed && !cause_) cause_ = revokes_->failure()->second;
   if (failed || (now >= drain_deadline_ && !(revokes_ && revokes_->done()))) {
-    // Whoever writes late could still hit the pages: they are not given back.
+    // A late write could still reach the pages (R6 does not hold yet), so they are not given back and stay reserved.
     outcome_.lost = under_way();
     if (!cause_) cause_ = Status(Code::kDeadline, fmt::format("{} could not be fenced", label()));
     finish();
     return false;
   }
   if (!revokes_ || !revokes_->done()) return false;
+  // Fenced now; what failed is released, and what succeeded is looked at by the runtime.
   if (cause_) {
     enter(RestoreState::kReleasing, now);
     return true;
@@ -212,6 +225,7 @@ bool Restore::validate(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
+// Activations are not taken back: those that succeeded stay active, and the outcome names them (activated_only).
 bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
   post_calls(*activates_, now, posts);
   const auto& failure = activates_->list.failure();
@@ -227,7 +241,7 @@ bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
-// It may become active yet: its pages are not given back.
+// Its activation is under way, so it may become active yet, and its pages are not given back.
 bool Restore::is_activating(size_t participant) const {
   if (!activates_) return false;
   for (size_t i = 0; i < activates_->members.size(); ++i)
@@ -239,13 +253,16 @@ bool Restore::is_activating(size_t participant) const {
 bool Restore::release(TimePoint now, std::vector<Post>& posts) {
   const bool activations_ended = !activates_ || activates_->list.quiet();
   if (!releases_) {
+    // A late completion decides whether a target is released.
     if (!activations_ended && now < drain_deadline_) return false;
     enter(RestoreState::kReleasing, now);
     std::vector<size_t> members;
     for (size_t i = 0; i < bindings_.size(); ++i)
       if (bindings_[i] != nullptr && !is_active_[i] && !is_activating(i)) members.push_back(i);
     releases_ = calls(RuntimeCall::kRelease, std::move(members));
+    // I4: a release that fails must not keep the others from being tried.
     releases_->list.keep_going();
+    // When that fails, the lease runs out by itself (I4).
     if (found_) lease_release_.emplace(ReleaseLeasePost{found_->lease}, options_.retry, options_.seed + 3);
   }
   post_calls(*releases_, now, posts);
@@ -292,6 +309,7 @@ bool Restore::step(TimePoint now, std::vector<Post>& posts) {
   return false;
 }
 
+// Completions before deadlines: what has completed in time counts, even when the call comes late.
 void Restore::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
   if (!std::exchange(started_, true)) deadline_ = now + options_.timeout;
   for (const Completion& completion : completions) take(now, completion);

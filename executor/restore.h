@@ -54,6 +54,8 @@ struct RestoreOutcome {
   }
 };
 
+// I5: a target is activated only after all of its bytes were read with matching checksums, its memory was fenced, and
+// the runtime agreed. I6: it finishes at latest at timeout plus the drains of the states that follow.
 class Restore : public Protocol {
  public:
   explicit Restore(RestoreOptions options);

@@ -17,6 +17,7 @@ struct RetryOptions {
 };
 
 // Whether the same call may succeed later.
+// R4 allows repeating a control operation whose outcome is unknown; the answer to the repetition says how it ended.
 inline bool may_pass(Code code) {
   return code == Code::kUnavailable || code == Code::kResourceExhausted || code == Code::kOutcomeUnknown;
 }

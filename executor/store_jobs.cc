@@ -7,6 +7,9 @@
 
 #include "base/checked.h"
 
+// The steps of a plan regrouped by object, because an object is what a store operates on. The byte pairs stay the same:
+// each step goes into exactly one put, or into the gets of exactly one object, with the numbers of its regions changed
+// (I1).
 namespace crossdock {
 namespace {
 
@@ -19,10 +22,15 @@ struct ObjectWork {
   Range span;  // of the object's bytes, from the first to the last that a step touches
 };
 
+// The pieces [begin, end) are disjoint and begin at chunks, so each chunk is read, and its checksum compared, once. All
+// gets of an object share its steps, and a get takes those that lie within its piece; cutting the steps here would cost
+// memory for each get. chunk_bytes is at least 1 (rule field-minimum of a manifest).
 // The whole chunks that hold `span`, in pieces of at most get_bytes_max.
 void add_gets_of(const std::shared_ptr<const FoundObject>& stored, Range span, const StepSpan& steps,
                  const RestoreLimits& limits, RestoreJob& job) {
   const uint64_t chunk = stored->object.chunk_bytes;
+  // One chunk at least, also when it is larger than get_bytes_max: a checksum needs the whole chunk. The product fits,
+  // because it is at most the larger of the two.
   const uint64_t unit = std::max<uint64_t>(limits.get_bytes_max / chunk, 1) * chunk;
   for (uint64_t begin = span.begin() / chunk * chunk; begin < span.end();) {
     const uint64_t end = std::min(checked_add(begin, unit).value_or(UINT64_MAX), stored->object.bytes);
@@ -34,6 +42,8 @@ void add_gets_of(const std::shared_ptr<const FoundObject>& stored, Range span, c
 
 }  // namespace
 
+// Ordered maps: puts are sorted by object and writer whatever the order of pairs (I7), and objects complete one after
+// another, so a store holds few of them open.
 std::vector<PutStep> puts_of(const CopyPlan& copies) {
   std::map<std::pair<uint32_t, uint32_t>, ObjectWork> fragments;  // by object, then by source
   std::map<uint32_t, uint64_t> payload;
@@ -45,6 +55,7 @@ std::vector<PutStep> puts_of(const CopyPlan& copies) {
       own.source_region = fragment.regions.number_of(step.source_region);
       own.target_region = 0;
       fragment.work->steps.push_back(own);
+      // No target byte is in two steps, so the sum is at most the size of the object.
       payload[step.target_region] += step.total_bytes();
     });
   std::vector<PutStep> puts;
@@ -74,6 +85,7 @@ void add_gets(const CopyPlan& copies, const std::vector<FoundObject>& found, con
     });
   std::map<RegionId, size_t> numbers;
   for (size_t i = 0; i < found.size(); ++i) numbers[found[i].object.id] = i;
+  // numbers.at() finds each: the plan's source regions are the objects of the manifest that was found.
   for (auto& [region, object] : works) {
     object.work->target_regions = std::move(object.regions).keys();
     const auto stored = std::make_shared<const FoundObject>(found[numbers.at(copies.source_regions()[region].id)]);

@@ -26,7 +26,9 @@ struct UploadJob {
 
 struct RestoreJob {
   std::vector<GetStep> gets;  // without the lease
+  // Of the object, for each get; what the window counts.
   std::vector<uint64_t> get_bytes;
+  // In bytes of all gets together; read amplification compares it with the chunks that are read.
   uint64_t bytes = 0;  // that the targets need
   uint64_t object_count = 0;
   StepCounts counts;

@@ -48,6 +48,7 @@ struct PutReceipt {
   TxnId txn;
   RegionId object;
   std::string writer;
+  // By names and bytes, so that a receipt can be compared with what was put and never stands for another fragment.
   uint64_t bytes = 0;                  // of the fragment
   std::optional<StoredObject> stored;  // of the whole object, by the receipt that completed it
   bool path_quiet = true;              // nothing of this operation is under way any more
@@ -83,7 +84,7 @@ struct TxnState {
   friend bool operator==(const TxnState&, const TxnState&) = default;
 };
 
-// Who wants to be sure that what was found stays readable, and for how long.
+// The holder of a lease, and how long what was found stays readable for it.
 struct LeaseRequest {
   std::string holder;
   Duration duration = Duration::from_s(60);

@@ -7,9 +7,14 @@
 
 #include "executor/canary.h"
 
+// Why fencing comes before validating, and not only before releasing: a write that is late (a retry, a dead writer's
+// last copy) must not change bytes after they were compared (I1, I5). So the order is receipts -> revoke -> checksums
+// -> runtime -> report; and with a failure revoke -> release.
 namespace crossdock {
 namespace {
 
+// A writer may be faster than the coordinator's message to this target. Bounded, since messages come from outside; a
+// receipt that is dropped here is repeated.
 constexpr size_t kEarlyReceiptsMax = 65536;
 
 }  // namespace
@@ -27,6 +32,7 @@ bool Target::complete(const Completion& completion, TimePoint now) {
   if (!ended || !ended->done) return ended.has_value();
   const WriterReceipt& receipt = *to_check_[ended->unit]->receipt;
   const uint32_t arrived = std::get<StepsChecksum>(completion.result).crc32c;
+  // I5: bytes that are not those that were sent are data loss, and nothing is activated.
   if (arrived != receipt.crc32c && !cause_ && !is_broken(Canary::kSkipChecksum))
     fail(Status(Code::kDataLoss, fmt::format("{}: CRC-32C mismatch over {} bytes: sent {:08x}, received {:08x}",
                                              label(), receipt.bytes, receipt.crc32c, arrived)),
@@ -46,6 +52,7 @@ TimePoint Target::wake_of_work() const {
 
 void Target::handle(const Message& message) {
   if (const auto* job = std::get_if<JobBody>(&message.body)) {
+    // A job that is repeated, or that comes after the decision, changes nothing.
     if (state_ == TransferState::kExporting && !decision_) accept(job->job);
   } else if (const auto* receipt = std::get_if<WriterReceipt>(&message.body)) {
     take_receipt(message.identity, *receipt);
@@ -54,6 +61,8 @@ void Target::handle(const Message& message) {
   }
 }
 
+// The job must name the binding that this target exported: one of an earlier life has other epochs. Receipts that came
+// before the job are looked at again, now that it says which are expected.
 void Target::accept(const std::shared_ptr<const TransferJob>& job) {
   const auto own = std::find_if(job->target_bindings.begin(), job->target_bindings.end(),
                                 [&](const AnyBinding& each) { return each == binding(); });
@@ -66,8 +75,8 @@ void Target::accept(const std::shared_ptr<const TransferJob>& job) {
   for (const auto& [writer, receipt] : std::exchange(early_, {})) take_receipt(writer, receipt);
 }
 
-// A receipt of a writer that nobody expects, of an earlier life of one, or for an earlier life of this target is stale;
-// one that comes twice says nothing new.
+// Success is a set of writers by identity. A receipt of a writer that the job does not name, of an earlier life of one,
+// or for an earlier life of this target is stale and ignored; one that comes twice changes nothing (I1).
 void Target::take_receipt(const PeerIdentity& writer, const WriterReceipt& receipt) {
   if (binding() == nullptr || receipt.target != identity_of(*binding())) return;
   if (job_ == nullptr) {
@@ -78,6 +87,7 @@ void Target::take_receipt(const PeerIdentity& writer, const WriterReceipt& recei
   if (is_broken(Canary::kCountWriters))
     found = std::find_if(expected_.begin(), expected_.end(), [](const auto& each) { return !each.second.receipt; });
   if (found == expected_.end() || found->second.receipt || state_ != TransferState::kCollecting) return;
+  // A receipt that contradicts the plan is a failure and no loss of a message: waiting for another one would not help.
   if ((receipt.bytes != found->second.bytes && !is_broken(Canary::kCountWriters)) || !receipt.path_quiet) {
     fail(Status(Code::kInvalidArgument, fmt::format("{}: {} says that {} bytes have landed, the plan has {}", label(),
                                                     writer.to_text(), receipt.bytes, found->second.bytes)),
@@ -107,6 +117,7 @@ std::string Target::missing_writers() const {
   return first_few(names);
 }
 
+// A target that receives nothing expects no writer and goes on at once.
 bool Target::collect() {
   const auto is_missing = [](const auto& each) { return !each.second.receipt; };
   if (std::any_of(expected_.begin(), expected_.end(), is_missing)) return false;
@@ -115,7 +126,8 @@ bool Target::collect() {
   return true;
 }
 
-// Before anything else happens to the memory, and whatever happened before.
+// Before anything else happens to the memory, and whatever happened before (I3). A reserve that is under way is awaited
+// first: only its completion says which keys there are.
 bool Target::fence(TimePoint now, std::vector<Post>& posts) {
   if (!std::exchange(fencing_, true)) {
     enter(state_, now);
@@ -134,7 +146,7 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
   if (validate_)
     for (const OpId op : validate_->under_way()) left.push_back(op);
   if (revokes_->failure() && left.empty()) {
-    // Whoever writes late could still hit the pages: they must not be used again.
+    // A late write could still reach the pages (R6 does not hold), so they must not be used again.
     outcome_.quarantined = true;
     if (!cause_) fail(could_not("be fenced off", revokes_->failure()->second), state_);
     start_closing(now);
@@ -154,6 +166,7 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
 }
 
 bool Target::validate(TimePoint now, std::vector<Post>& posts) {
+  // The steps of a pair are made only when its checksum is due, and kept for repetitions.
   while (const std::optional<size_t> unit = checksums_->next(now)) {
     if (to_check_[*unit]->all.steps().empty()) {
       Diagnostics diagnostics(label());
@@ -168,6 +181,7 @@ bool Target::validate(TimePoint now, std::vector<Post>& posts) {
     checksums_->started(*unit, ops_.next());
     posts.push_back(Post{ops_.last(), ChecksumPost{to_check_[*unit]->all, StepEnd::kTarget}});
   }
+  // The runtime looks last: it must not see bytes that are known to be wrong.
   if (checksums_->done()) validate_->advance(now, ops_, posts);
   if (checksums_->failure() || validate_->failure()) {
     fail(checksums_->failure() ? could_not("sum what has come", checksums_->failure()->second)
@@ -183,6 +197,7 @@ bool Target::validate(TimePoint now, std::vector<Post>& posts) {
 
 bool Target::activate(TimePoint now, std::vector<Post>& posts) {
   activate_->advance(now, ops_, posts);
+  // Quiet: between two attempts nothing is under way, so a runtime that keeps refusing ends here and not in quarantine.
   const bool is_late = now >= drain_deadline_ && activate_->quiet() && !activate_->done();
   if (activate_->failure() || is_late) {
     if (!cause_)
@@ -200,6 +215,7 @@ bool Target::activate(TimePoint now, std::vector<Post>& posts) {
 bool Target::step(TimePoint now, std::vector<Post>& posts) {
   if (decision_ && state_ < TransferState::kDraining) {
     mail_.stop_all();
+    // Only a target that has reported can be activated: it alone is fenced and validated (I5).
     if (state_ == TransferState::kReporting && decision_->activate) {
       activate_.emplace(runtime_task(RuntimeCall::kActivate));
       enter(TransferState::kActivating, now);
@@ -222,6 +238,7 @@ bool Target::step(TimePoint now, std::vector<Post>& posts) {
     case TransferState::kClosing: close(now, posts); return false;
     default: break;
   }
+  // Deadlines after the work of the state: what completed in time counts.
   if (again || state_ >= TransferState::kDraining) return again;
   if (state_ == TransferState::kCollecting && now >= deadline_) {
     fail(Status(Code::kDeadline, fmt::format("{} has no receipt of {} by its deadline", label(), missing_writers())),

@@ -13,6 +13,8 @@
 
 namespace crossdock {
 
+// I5: it reports ready only after every named writer's receipt, the fence, the checksums where the job asks for them,
+// and its runtime. outcome().bytes counts what the plan says that it receives.
 class Target : public ParticipantProtocol {
  public:
   explicit Target(const ParticipantOptions& options);

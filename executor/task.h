@@ -19,6 +19,7 @@ void post_due(WorkList& list, TimePoint now, OpIds& ops, std::vector<Post>& post
   }
 }
 
+// A work list of one unit: repetition, waits and the count of attempts are the same.
 class Task {
  public:
   Task(PostCall call, const RetryOptions& retry, uint64_t seed)

@@ -17,6 +17,7 @@ PeerIdentity identity_of(const InstanceBinding& binding) {
   return PeerIdentity{binding.participant, binding.instance, binding.generation};
 }
 
+// O(pairs * bindings); a job has one binding for each participant.
 std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const ParticipantId& participant) {
   std::vector<JobPair> pairs;
   const CopyPlan& plan = *job.copies;
@@ -32,12 +33,15 @@ std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const Participa
   return pairs;
 }
 
+// All of them, not only those that the plan writes: fencing must not depend on the plan (I3).
 std::vector<RegionKey> region_keys(const InstanceBinding& binding) {
   std::vector<RegionKey> keys;
   for (const Region& region : binding.regions) keys.push_back(RegionKey::of(binding, region));
   return keys;
 }
 
+// Writer and target make the steps of a pair from the same plan, each with its own limits. A checksum over the pieces
+// in order does not depend on where steps were cut, as long as their order is that of the plan.
 std::optional<PairWork> pair_work(const CopyPlan& plan, const CopyPair& pair, const StepSplit& split,
                                   const BatchLimits& batch, Diagnostics& diagnostics) {
   std::optional<BatchedSteps> batched = batch_steps(plan, pair, split, batch, diagnostics);

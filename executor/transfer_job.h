@@ -47,8 +47,10 @@ std::vector<RegionKey> region_keys(const InstanceBinding& binding);
 struct PairWork {
   std::shared_ptr<const CopyWork> work;
   std::vector<StepSpan> batches;
+  // That the pair copies, as the plan counts them.
   uint64_t bytes = 0;
 };
+// Empty, with a diagnostic (plan-limit), when there would be more steps than split.step_count_max.
 std::optional<PairWork> pair_work(const CopyPlan& plan, const CopyPair& pair, const StepSplit& split,
                                   const BatchLimits& batch, Diagnostics& diagnostics);
 

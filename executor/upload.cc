@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 
+// What can be unknown is only the commit. So everything before it is given up by aborting the transaction, and after it
+// the store is asked until it says which came first. The order of the end is puts drained -> abort or commit settled ->
+// pins released: a put reads pinned pages until it completes (R2).
 namespace crossdock {
 
 Upload::Upload(UploadOptions options)
@@ -25,18 +28,21 @@ void Upload::enter(UploadState state, TimePoint now) {
   drain_deadline_ = now + options_.drain;
 }
 
+// drain() begins anew: never() marks that it has not cancelled anything yet.
 void Upload::fail(Status cause) {
   if (!cause_) cause_ = std::move(cause);
   state_ = UploadState::kDraining;
   drain_deadline_ = TimePoint::never();
 }
 
+// The receipt that completes an object has its checksums; which writer's it is depends on the order of puts.
 void Upload::take_receipt(const PutReceipt& receipt) {
   if (receipt.stored) stored_[receipt.object] = *receipt.stored;
 }
 
 void Upload::take(TimePoint now, const Completion& completion) {
   if (const auto ended = pins_.complete(completion, now)) {
+    // A pin that failed is not in pinned_ and is not released.
     if (!ended->done) return;
     pinned_.push_back(ended->unit);
     if (const auto* binding = std::get_if<AnyBinding>(&completion.result)) bindings_[ended->unit] = *binding;
@@ -64,6 +70,7 @@ bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!pins_.done()) return false;
+  // After the pins: the plan needs their bindings, and pinned pages stay as they are while it is made.
   Result<std::shared_ptr<const UploadJob>> made = options_.planner->make_job(label(), bindings_);
   if (!made.ok()) {
     fail(made.status());
@@ -89,6 +96,7 @@ bool Upload::settle(const TxnState& state) {
   return true;
 }
 
+// A begin that failed for good may have happened (kOutcomeUnknown), so drain() aborts the transaction also then.
 bool Upload::begin(TimePoint now, std::vector<Post>& posts) {
   begin_->advance(now, ops_, posts);
   if (begin_->failure()) {
@@ -96,6 +104,7 @@ bool Upload::begin(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!begin_->done()) return false;
+  // R4: a begin that is repeated may find its transaction decided, by an abort or the end of its lease.
   if (settle(*begin_->result<TxnState>())) {
     enter(UploadState::kReleasing, now);
     return true;
@@ -123,6 +132,7 @@ bool Upload::put(TimePoint now, std::vector<Post>& posts) {
 
 // What is still there is answered from the store's ledger.
 bool Upload::put_again() {
+  // I6: bounded, since a store that loses bytes again and again would never let the upload end.
   if (put_round_count_ >= options_.put_round_count_max) return false;
   ++put_round_count_;
   puts_->restart();
@@ -142,6 +152,7 @@ void Upload::start_commit() {
   Result<PublishedContent> content = options_.planner->publication(label(), *job_, stored_);
   if (!content.ok()) return fail(content.status());
   Publication publication{std::move(content).value(), options_.ttl};
+  // finish() takes it out again when the commit does not succeed.
   if (const auto* manifest = std::get_if<AnyManifest>(&publication.content)) outcome_.manifest = *manifest;
   commit_.emplace(CommitPost{options_.txn, std::move(publication)}, options_.retry, options_.seed + 3);
   state_ = UploadState::kCommitting;
@@ -155,6 +166,7 @@ bool Upload::commit(TimePoint now, std::vector<Post>& posts) {
       commit_ = std::nullopt;
       return true;
     }
+    // The abort that follows asks the store once more; settle() then says which came first.
     outcome_.unknown = failure->code() == Code::kOutcomeUnknown;
     fail(*failure);
     return true;
@@ -187,9 +199,11 @@ bool Upload::drain(TimePoint now, std::vector<Post>& posts) {
       for (const OpId op : puts_->under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kStore}});
     }
   }
+  // Aborting while a put is under way would be allowed, but its pages must not be released before it completes (R2).
   if (!under_way().empty()) {
     if (now < drain_deadline_) return false;
     outcome_.lost = under_way();
+    // A commit that was posted and never completed may yet succeed (I2: an upload with unknown outcome may be visible).
     outcome_.unknown = commit_.has_value();
     finish();
     return false;
@@ -213,7 +227,8 @@ bool Upload::abort(TimePoint now, std::vector<Post>& posts) {
   if (abort_->done()) {
     settle(*abort_->result<TxnState>());
   } else if (abort_->failure()) {
-    // If no commit was ever posted, the store aborts at the end of the transaction's lease. Else nobody knows.
+    // If no commit was ever posted, the store aborts at the end of the transaction's lease. Otherwise the outcome is
+    // unknown.
     outcome_.unknown = commit_.has_value();
   } else {
     if (now < drain_deadline_) return false;
@@ -228,6 +243,7 @@ bool Upload::abort(TimePoint now, std::vector<Post>& posts) {
 bool Upload::release(TimePoint now, std::vector<Post>& posts) {
   if (!releases_) {
     releases_.emplace(std::vector<uint64_t>(pinned_.size(), 0), options_.window, options_.retry, options_.seed + 5);
+    // I4: one pin that cannot be given back must not keep the others.
     releases_->keep_going();
   }
   post_due(*releases_, now, ops_, posts, [&](size_t unit) {
@@ -253,6 +269,7 @@ void Upload::finish() {
 
 bool Upload::step(TimePoint now, std::vector<Post>& posts) {
   if (state_ < UploadState::kDraining) {
+    // A commit is under way or about to be: its answer decides, and not the request.
     if (abort_request_ && state_ != UploadState::kCommitting) {
       fail(Status(Code::kCancelled, *abort_request_));
       return true;
@@ -275,6 +292,7 @@ bool Upload::step(TimePoint now, std::vector<Post>& posts) {
   return false;
 }
 
+// Completions before deadlines: what has completed in time counts, even when the call comes late.
 void Upload::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
   if (!std::exchange(started_, true)) deadline_ = now + options_.timeout;
   for (const Completion& completion : completions) take(now, completion);

@@ -45,6 +45,8 @@ struct UploadOutcome {
   uint64_t operations = 0;  // puts posted, repeated ones included
 };
 
+// I2: nothing is visible before the commit, and the commit is one call. I4: pins are given back in every outcome, but
+// where an operation never completes.
 class Upload : public Protocol {
  public:
   explicit Upload(UploadOptions options);

@@ -8,6 +8,12 @@
 #include "base/checked.h"
 #include "executor/canary.h"
 
+// The ledger makes each answer repeatable (R4): what was decided is remembered, and asked again it is told again. It is
+// called under the lock of its store, between acts on bytes: admit() before a fragment is taken, fragment_taken() or
+// fragment_failed() after it. While the lock is given up in between anything may have happened to the transaction, so
+// each of the later calls looks again whether it is still open and the object still there.
+// An object goes through: under way -> all fragments taken -> stored, or lost. It counts as stored only after its bytes
+// were, which is what a commit relies on (I2).
 namespace crossdock {
 namespace {
 
@@ -19,6 +25,7 @@ Status no_such(const TxnId& txn) {
 
 }  // namespace
 
+// A transaction that was aborted before it was begun answers "aborted": the tombstone is in the same map.
 Result<TxnState> UploadLedger::begin(const TxnId& txn, const UploadTarget& target, TimePoint now) {
   if (const auto found = txns_.find(txn); found != txns_.end()) {
     Txn& known = found->second;
@@ -28,6 +35,7 @@ Result<TxnState> UploadLedger::begin(const TxnId& txn, const UploadTarget& targe
     if (known.state.phase == TxnPhase::kOpen) known.time = now + known.target.lease;
     return known.state;
   }
+  // kUnavailable, so that the uploader tries again later.
   if (open_count_ >= limits_.open_count_max)
     return Status(Code::kUnavailable, fmt::format("{} uploads are open, which is the limit", open_count_));
   Txn& made = txns_[txn];
@@ -38,6 +46,7 @@ Result<TxnState> UploadLedger::begin(const TxnId& txn, const UploadTarget& targe
   return made.state;
 }
 
+// Under the same lock as begin(), hence the CHECK.
 void UploadLedger::undo_begin(const TxnId& txn) {
   const auto found = txns_.find(txn);
   CHECK(found != txns_.end() && found->second.state.phase == TxnPhase::kOpen && found->second.objects.empty());
@@ -45,6 +54,7 @@ void UploadLedger::undo_begin(const TxnId& txn) {
   --open_count_;
 }
 
+// kConflict for all three: the uploader cannot go on, and repeating would not help.
 Result<UploadLedger::Txn*> UploadLedger::open_txn(const TxnId& txn) {
   const auto found = txns_.find(txn);
   if (found == txns_.end()) return no_such(txn);
@@ -56,6 +66,8 @@ Result<UploadLedger::Txn*> UploadLedger::open_txn(const TxnId& txn) {
   return &known;
 }
 
+// Everything that a fragment states is compared here, before any of its bytes is taken, so the store may trust sizes
+// and offsets afterwards.
 Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const PutStep& step, TimePoint now) {
   TRY(Txn* const open, open_txn(txn));
   if (open->committing) return Status(Code::kConflict, fmt::format("transaction '{}' is being committed", txn.text()));
@@ -65,6 +77,7 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
     return Status(Code::kInvalidArgument,
                   fmt::format("{}: writer '{}' has {} bytes of a payload of {}", object_text(step.object), step.writer,
                               fragment_bytes, step.payload_bytes));
+  // Written so that no sum wraps: the span is compared first.
   for (const CopyStep& copy : step.steps.steps())
     if (copy.target_span() > step.object_bytes || copy.target_offset > step.object_bytes - copy.target_span())
       return Status(Code::kInvalidArgument,
@@ -87,12 +100,14 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
     open_bytes = saturating_add(open_bytes, step.object_bytes);
   }
   Object& object = found->second;
+  // Also for a fragment that is refused below: its uploader is not silent.
   open->time = now + open->target.lease;
   if (object.lost)
     return Status(Code::kUnavailable,
                   fmt::format("{}: its bytes were lost, and the fragment of '{}' is still under way",
                               object_text(step.object), *object.under_way.begin()));
-  // First: a fragment that completed its object has a receipt before the object is stored.
+  // Before the receipts: the fragment that completed its object has a receipt already, while the object is not stored
+  // yet.
   if (object.under_way.contains(step.writer))
     return Status(Code::kUnavailable,
                   fmt::format("{}: the fragment of '{}' is under way", object_text(step.object), step.writer));
@@ -102,10 +117,12 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
                   fmt::format("{}: writer '{}' has {} bytes now, {} before", object_text(step.object), step.writer,
                               fragment_bytes, receipt->second.bytes));
   }
+  // taken_bytes is at most payload_bytes, kept by this very check.
   if (fragment_bytes > object.payload_bytes - object.taken_bytes)
     return Status(Code::kInvalidArgument,
                   fmt::format("{}: writer '{}' has {} bytes, {} of {} are left", object_text(step.object), step.writer,
                               fragment_bytes, object.payload_bytes - object.taken_bytes, object.payload_bytes));
+  // Counted at admission, not when they are taken: two fragments at once could otherwise pass the payload.
   object.taken_bytes += fragment_bytes;
   object.under_way.insert(step.writer);
   return std::optional<PutReceipt>();
@@ -126,6 +143,7 @@ Result<UploadLedger::Object*> UploadLedger::object_under_way(Txn& txn, const Put
 void UploadLedger::forget_object(Txn& txn, const RegionId& object) {
   const auto found = txn.objects.find(object);
   uint64_t& open_bytes = open_bytes_[txn.target.tenant];
+  // The sum saturates, so it may be smaller than its parts; it must not wrap below zero.
   open_bytes -= std::min(open_bytes, found->second.bytes);
   if (open_bytes == 0) open_bytes_.erase(txn.target.tenant);
   txn.objects.erase(found);
@@ -137,12 +155,14 @@ Result<bool> UploadLedger::fragment_taken(const TxnId& txn, const PutStep& step)
   object->under_way.erase(step.writer);
   object->receipts[step.writer] =
       PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt, true};
+  // Fragments under way are counted as taken, so the last one that ends completes the object, and no other does.
   const bool is_complete = object->taken_bytes == object->payload_bytes && object->under_way.empty();
   if (!is_complete && !is_broken(Canary::kPublishFirstFragment)) return false;
   object->under_way.insert(step.writer);  // until it is stored
   return true;
 }
 
+// The fragment counts as never admitted, so its writer may put it again. Nothing to do when the transaction is closed.
 void UploadLedger::fragment_failed(const TxnId& txn, const PutStep& step) {
   const Result<Txn*> open = open_txn(txn);
   if (!open.ok()) return;
@@ -169,11 +189,13 @@ void UploadLedger::object_lost(const TxnId& txn, const RegionId& object) {
   if (!open.ok()) return;
   const auto found = open.value()->objects.find(object);
   if (found == open.value()->objects.end()) return;
-  // Who is writing into it is told when it ends; until then nobody may begin anew.
+  // Fragments under way learn of it when they end; until then no fragment of the object is admitted, because their late
+  // bytes could mix with new ones.
   found->second.lost = true;
   if (found->second.under_way.empty()) forget_object(*open.value(), object);
 }
 
+// I2: what is published must be what is stored, object by object: complete, of this size and with these checksums.
 Status UploadLedger::check_object(const Txn& txn, const StoredObject& wanted) const {
   const auto found = txn.objects.find(wanted.id);
   if (found == txn.objects.end()) return Status(Code::kNotFound, fmt::format("{} was not put", object_text(wanted.id)));
@@ -202,6 +224,7 @@ Result<TxnState> UploadLedger::start_commit(const TxnId& txn, const Publication&
   const auto found = txns_.find(txn);
   if (found == txns_.end()) return no_such(txn);
   Txn& known = found->second;
+  // Commit and abort race, and the first has won: the other is told the state and no error.
   if (known.state.phase != TxnPhase::kOpen) return known.state;
   if (known.committing)
     return Status(Code::kUnavailable, fmt::format("transaction '{}' is being committed", txn.text()));
@@ -222,14 +245,18 @@ Result<TxnState> UploadLedger::start_commit(const TxnId& txn, const Publication&
     for (const PageEntry& entry : std::get<std::vector<PageEntry>>(publication.content))
       TRY_STATUS(check(entry.object));
   }
+  // An object that no manifest names would never be deleted with one (I4).
   for (const auto& [object, state] : known.objects)
     if (!named.contains(object))
       return Status(Code::kInvalidArgument,
                     fmt::format("{} was put, and the publication has no word of it", object_text(object)));
+  // From here until committed() or commit_failed() neither an abort nor the end of the lease closes the transaction,
+  // although the lock is given up for the write.
   known.committing = true;
   return known.state;
 }
 
+// The entry stays as the answer to later calls, without its objects; forget() bounds how many there are.
 TxnState UploadLedger::close(Txn& txn, TxnPhase phase, TimePoint now) {
   CHECK(txn.state.phase == TxnPhase::kOpen);
   txn.state.phase = phase;
@@ -258,6 +285,7 @@ void UploadLedger::commit_failed(const TxnId& txn) {
   known.committing = false;
 }
 
+// An unknown transaction leaves a tombstone: a begin that arrives late must not open it again (I4).
 Result<TxnState> UploadLedger::abort(const TxnId& txn, const std::string& reason, TimePoint now) {
   const auto [entry, is_new] = txns_.try_emplace(txn);
   Txn& known = entry->second;
@@ -287,6 +315,7 @@ std::vector<TxnId> UploadLedger::uploads_of(const ContentId& content) const {
   return found;
 }
 
+// By age, oldest first. A tombstone that is forgotten no longer stops a delayed begin, hence the long closed_kept.
 std::vector<TxnId> UploadLedger::forget(TimePoint now) {
   std::vector<std::pair<TimePoint, TxnId>> closed;
   for (const auto& [id, txn] : txns_)

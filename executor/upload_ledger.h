@@ -22,6 +22,7 @@
 
 namespace crossdock {
 
+// Counts are of one ledger, which is one store.
 struct LedgerLimits {
   size_t open_count_max = 4096;                   // transactions
   size_t closed_count_max = 65536;                // committed and aborted ones that are remembered
@@ -35,6 +36,7 @@ class UploadLedger {
 
   // The state of the transaction, which is open from now on if it was unknown. kConflict when it was begun with
   // another target; kUnavailable beyond the limits.
+  // Repeating it renews the lease.
   Result<TxnState> begin(const TxnId& txn, const UploadTarget& target, TimePoint now);
 
   // Takes a begin back that could not be recorded; nothing was put.

@@ -10,7 +10,7 @@ namespace crossdock {
 
 struct WindowLimits {
   size_t operation_count_max = 16;
-  uint64_t bytes_max = uint64_t{64} << 20;  // a single operation may be larger, when it is alone
+  uint64_t bytes_max = uint64_t{64} << 20;  // a single operation may be larger; it is then the only one
 };
 
 class Window {

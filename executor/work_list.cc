@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+// Each unit is in exactly one place: not yet posted (from next_unit_ on), again_, later_, offered_, under way, or
+// ended. That is what makes "done" and "over" mean all units, and each operation end once (I6).
 namespace crossdock {
 
 WorkList::WorkList(std::vector<uint64_t> bytes, const WindowLimits& window, const RetryOptions& retry, uint64_t seed)
     : bytes_(std::move(bytes)), attempts_(bytes_.size(), 0), window_(window), retry_(retry), rng_(seed) {}
 
+// What has to be repeated comes before what is new: units then end in about the order that they were given in.
 std::optional<size_t> WorkList::next(TimePoint now) {
   if (is_ended() || full_) return std::nullopt;
   if (offered_) return offered_;
@@ -19,6 +22,7 @@ std::optional<size_t> WorkList::next(TimePoint now) {
     unit = again_.front();
   else if (next_unit_ == bytes_.size())
     return std::nullopt;
+  // The next unit waits for room even when a later one would fit, or a large unit might never get any.
   if (!window_.has_room(bytes_[unit])) return std::nullopt;
   if (again_.empty())
     ++next_unit_;
@@ -28,6 +32,7 @@ std::optional<size_t> WorkList::next(TimePoint now) {
   return unit;
 }
 
+// Entered here and not in next(): a caller may ask for a unit and not post it.
 void WorkList::started(size_t unit, OpId op) {
   CHECK(offered_ == unit);
   offered_ = std::nullopt;
@@ -43,6 +48,8 @@ std::optional<WorkList::Ended> WorkList::complete(const Completion& completion, 
   const size_t unit = found->second;
   under_way_.erase(found);
   window_.leave(bytes_[unit]);
+  // R1: after kResourceExhausted a completion makes room. With nothing under way none would come, so the unit is tried
+  // again by time.
   if (completion.posted || under_way_.empty()) full_ = false;
   if (completion.status.ok()) {
     ++done_count_;
@@ -56,6 +63,7 @@ std::optional<WorkList::Ended> WorkList::complete(const Completion& completion, 
     put_back(unit, now, true);
   } else if (may_pass(completion.status.code()) && attempts_[unit] < retry_.attempt_count_max) {
     put_back(unit, now, false);
+    // A unit that was cancelled on purpose has not failed.
   } else if (!failure_ && !(stopped_ && completion.status.code() == Code::kCancelled)) {
     failure_.emplace(unit, completion.status);
   }
@@ -69,6 +77,7 @@ void WorkList::put_back(size_t unit, TimePoint now, bool at_once) {
     later_.emplace(now + backoff(retry_, attempts_[unit], rng_), unit);
 }
 
+// Only between rounds: nothing is under way, and no failure was for good.
 void WorkList::restart() {
   CHECK(under_way_.empty());
   again_.clear();
@@ -96,6 +105,7 @@ std::vector<OpId> WorkList::under_way() const {
   return ops;
 }
 
+// Units in again_ need no time: they wait for room, which a completion brings.
 TimePoint WorkList::wake_at() const {
   if (is_ended() || full_ || later_.empty()) return TimePoint::never();
   return later_.begin()->first;

@@ -1,5 +1,5 @@
 // Work list: units of work (copies, puts, gets) that are posted through a window, each again after a failure that may
-// pass. The units are whatever the caller numbers; this keeps who is where.
+// pass. The caller numbers the units; the list keeps which are waiting, under way and done.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +36,7 @@ class WorkList {
     size_t unit;
     bool done;
   };
+  // O(log of the operations under way).
   std::optional<Ended> complete(const Completion& completion, TimePoint now);
 
   // No more is posted from now on. What is under way still completes.

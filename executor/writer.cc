@@ -7,6 +7,9 @@
 
 #include "executor/canary.h"
 
+// A writer knows nothing of other writers: it copies its pairs, and its receipt speaks for itself alone. R3: a copy
+// that failed may have written any part of its destination; repeating it writes the same bytes, because pinned pages do
+// not change, and the target is not validated before the receipt.
 namespace crossdock {
 
 bool Writer::complete(const Completion& completion, TimePoint now) {
@@ -30,6 +33,7 @@ void Writer::handle(const Message& message) {
 }
 
 // A job of an earlier life of this participant names another binding, and is not for this one.
+// Steps are cut for this writer's transport here, once, so that a repetition posts the same batch.
 void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
   const auto own = std::find_if(job->source_bindings.begin(), job->source_bindings.end(),
                                 [&](const AnyBinding& each) { return each == binding(); });
@@ -66,6 +70,7 @@ bool Writer::pin(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
+// Receipts go out for all targets together, after the last checksum.
 bool Writer::execute(TimePoint now, std::vector<Post>& posts) {
   post_due(*copies_, now, ops_, posts, [&](size_t unit) { return CopyPost{batches_[unit]}; });
   // Checksums read what was sent once no copy can be repeated any more.
@@ -84,6 +89,7 @@ bool Writer::execute(TimePoint now, std::vector<Post>& posts) {
     fail(could_not("sum what it sent", checksums_->failure()->second), TransferState::kDraining);
     return true;
   }
+  // A receipt says that nothing is under way on its path: all copies have completed by now (R2).
   if (!copies_->done() || !checksums_->done()) return false;
   for (const Pair& pair : pairs_)
     mail_.repeat(pair.peer, "receipt", message(WriterReceipt{pair.target, pair.bytes, pair.crc32c, true}));
@@ -109,9 +115,11 @@ bool Writer::drain(TimePoint now, std::vector<Post>& posts) {
       for (const OpId op : (*list)->under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kTransport}});
     }
   }
+  // On the way out, whatever the outcome: what was written before a failure is counted too.
   outcome_.bytes = copies_ ? copies_->done_bytes() : 0;
   outcome_.operations = copies_ ? copies_->attempt_count() : 0;
   const std::vector<OpId> left = under_way();
+  // Copies read pinned pages until they complete (R2), so the pin outlives the decision.
   if (!left.empty() && !is_broken(Canary::kReleaseBeforeDrain)) return quarantine(left, now);
   start_release(now);
   return true;

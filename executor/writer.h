@@ -11,6 +11,8 @@
 
 namespace crossdock {
 
+// R2: its pin is released only when no copy and no checksum of it is under way. outcome().bytes counts the bytes of
+// copies that completed OK.
 class Writer : public ParticipantProtocol {
  public:
   explicit Writer(const ParticipantOptions& options) : ParticipantProtocol(Role::kSource, RuntimeCall::kPin, options) {}
