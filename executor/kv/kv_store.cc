@@ -13,10 +13,13 @@
 #include "planner/kv/bound_side.h"
 #include "planner/kv/prepare.h"
 
+// From what a protocol has (bindings, objects that were stored or found) to what it needs (puts, gets, a publication),
+// for KV cache. Each way goes through prepare_copies(), so nothing is put or got by a plan that was not proved (I1).
 namespace crossdock {
 namespace {
 
 // The page number in "part/3".
+// snapshot_objects() made the name, so there is a number after the last separator.
 uint64_t page_of(const RegionId& object) {
   const std::string& text = object.text();
   return std::stoull(text.substr(text.rfind('/') + 1));
@@ -25,6 +28,8 @@ uint64_t page_of(const RegionId& object) {
 bool is_state_object(const RegionId& object) { return object.text().ends_with("/state"); }
 
 // Leaves out objects that hold less than all rows of their part.
+// A page object is shared by its key, so it must not depend on which snapshot wrote it. It is whole when the payload of
+// all its puts is the sum of its part's arrays; bytes between arrays are padding and in no payload.
 bool keep_whole_pages(const Valid<StoreLayout>& layout, std::vector<ObjectShape>& objects, std::vector<PutStep>& puts,
                       Diagnostics& diagnostics) {
   const std::optional<StoreGeometry> geometry = store_geometry(layout, diagnostics);
@@ -48,6 +53,8 @@ bool keep_whole_pages(const Valid<StoreLayout>& layout, std::vector<ObjectShape>
 }
 
 // Whether the keys are those of all pages of the snapshot's tokens.
+// Keys are of full pages from token 0 on, so a snapshot that begins later, or ends within a page, has objects without a
+// key.
 Status check_page_keys(const std::string& name, const KvUpload& upload) {
   const Range tokens = (*upload.documents.snapshot)->tokens;
   const uint64_t page_tokens = (*upload.documents.layout)->page_tokens;
@@ -59,6 +66,8 @@ Status check_page_keys(const std::string& name, const KvUpload& upload) {
                             tokens.begin(), tokens.end(), upload.page_keys->size(), page_tokens));
 }
 
+// A state has no tokens of its own: it is that of the end of the last page. There is one, since a snapshot has tokens
+// and check_page_keys() held.
 std::vector<PageEntry> page_entries(const SnapshotObjects& objects, const StoreLayout& layout,
                                     std::span<const PageKey> keys, const std::map<RegionId, StoredObject>& stored) {
   std::vector<PageEntry> entries;
@@ -115,13 +124,14 @@ Result<std::shared_ptr<const UploadJob>> KvUploadPlanner::make_job(const std::st
 Result<PublishedContent> KvUploadPlanner::publication(const std::string& name, const UploadJob& job,
                                                       const std::map<RegionId, StoredObject>& stored) const {
   const std::shared_ptr<const SnapshotObjects> objects = job.origin.as<SnapshotObjects>();
-  CHECK(objects != nullptr);  // make_job() put it there
+  CHECK(objects != nullptr);  // make_job() of this planner put it there, and a job is not changed afterwards
   if (upload_.page_keys)
     return PublishedContent(page_entries(*objects, **upload_.documents.layout, *upload_.page_keys, stored));
   StoreManifest manifest;
   manifest.snapshot = **upload_.documents.snapshot;
   manifest.cache_schema = (*upload_.documents.source)->cache_schema;
   for (const ObjectShape& object : objects->objects) manifest.objects.push_back(stored.at(object.id));
+  // Before there were checksums these views were the target of the plan; the manifest says where the bytes were put.
   manifest.views = objects->views;
   Diagnostics diagnostics(fmt::format("the manifest of {}", name));
   std::optional<Valid<StoreManifest>> valid = Valid<StoreManifest>::make(std::move(manifest), diagnostics);
@@ -129,6 +139,7 @@ Result<PublishedContent> KvUploadPlanner::publication(const std::string& name, c
   return PublishedContent(AnyManifest(std::make_shared<const Valid<StoreManifest>>(std::move(*valid))));
 }
 
+// The order is fixed: prefix_manifest() relies on it to match answers with questions.
 std::vector<PageObjectKey> prefix_objects(const PrefixMatch& match, std::span<const PageKey> keys) {
   std::vector<PageObjectKey> objects;
   for (const RowSource& rows : match.rows)
@@ -147,11 +158,15 @@ Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const Layout
                                                                     const Valid<SnapshotDescriptor>& snapshot,
                                                                     Found& found) {
   const std::vector<PageObjectKey> wanted = prefix_objects(match, keys);
+  // The look-up answers with those that are there, in the order of the question, so the first difference is the first
+  // that is missing. A page may have been deleted since it was matched; the lease only holds what was found.
   const auto missing = std::mismatch(wanted.begin(), wanted.end(), found.pages.begin(), found.pages.end()).first;
   if (missing != wanted.end())
     return Status(Code::kNotFound, fmt::format("{} is not stored any more", missing->to_text()));
-  // In its own layout an object is called "part/3" or "part/state"; here its layout stands before that.
+  // In its own layout an object is called "part/3" or "part/state". Pages of several layouts come together here, so the
+  // digest of the layout goes before that name.
   std::map<PageKey, uint64_t> page_numbers;
+  // From the back, so that of equal keys the first page counts.
   for (size_t page = keys.size(); page-- > 0;) page_numbers[keys[page]] = page;
   std::map<RegionId, StoredObject> objects;
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -173,6 +188,8 @@ Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const Layout
     const CatalogedLayout* layout = catalog.find(layout_digest);
     CHECK(layout != nullptr);
     manifest.cache_schema = layout->layout->cache_schema;
+    // The views of the whole snapshot in this layout; only those of objects that the match took from it are kept.
+    // Valid<StoreManifest> then proves that together they cover the prefix exactly (I2).
     const std::optional<SnapshotObjects> shapes =
         snapshot_objects(layout->layout, layout_digest, snapshot->tokens, diagnostics);
     if (!shapes) return diagnostics.to_status();
@@ -184,6 +201,7 @@ Result<std::shared_ptr<const Valid<StoreManifest>>> prefix_manifest(const Layout
   for (auto& [id, object] : objects) manifest.objects.push_back(std::move(object));
   std::optional<Valid<StoreManifest>> valid = Valid<StoreManifest>::make(std::move(manifest), diagnostics);
   if (!valid) return diagnostics.to_status();
+  // A manifest sorts its objects; the found ones follow, since gets are made by position (add_gets()).
   std::map<RegionId, FoundObject> numbered;
   for (FoundObject& object : found.objects) numbered.emplace(object.object.id, std::move(object));
   found.objects.clear();
@@ -218,10 +236,13 @@ Result<std::shared_ptr<const RestoreJob>> KvRestorePlanner::make_job(const std::
   }
   const std::optional<std::vector<BindingPointer>> bindings = kv_bindings(targets, diagnostics);
   if (!bindings) return failed();
+  // Without a snapshot: check_sides() compares the interval and the snapshot of the bindings with those of the
+  // manifest.
   const BindingContext context(*restore_.target);
   const std::optional<BoundSide> target = BoundSide::bind(context, pointers_to(*bindings), diagnostics);
   if (!target) return failed();
   PlanOptions options = restore_.plan;
+  // Targets that are not restored here must not be gaps of the plan.
   if (options.targets.empty())
     for (const AnyBinding& binding : targets) options.targets.emplace_back(binding->participant.text());
   std::sort(options.targets.begin(), options.targets.end());

@@ -21,7 +21,7 @@
 
 namespace crossdock {
 
-// None is null.
+// What an upload is about. No pointer is null.
 struct UploadDocuments {
   std::shared_ptr<const Valid<PlacementManifest>> source;
   std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
@@ -30,15 +30,16 @@ struct UploadDocuments {
 
 struct KvUpload {
   UploadDocuments documents;
-  // Empty: the snapshot is published. Else pages: these are the keys of all of the snapshot's full pages, which begin
-  // at token 0. Only objects whose every row is live are put: a reader who finds a page object takes it for the whole
-  // page, whatever prefix it restores. A window that has left a page behind leaves its parts of that page unpublished.
-  // The states belong to the last page.
+  // Empty: the snapshot is published. Otherwise pages: these are the keys of all of the snapshot's full pages, which
+  // begin at token 0. Only objects whose every row is live are put: a reader takes a page object for the whole page,
+  // whatever prefix it restores. A window that has left a page behind leaves its parts of that page unpublished. The
+  // states belong to the last page.
   std::optional<std::vector<PageKey>> page_keys;
   PlanOptions plan;
   LowerLimits lower;
 };
 
+// make_job() fails with kInvalidArgument when bindings, documents or keys do not fit together; it says which rule.
 class KvUploadPlanner : public UploadPlanner {
  public:
   explicit KvUploadPlanner(KvUpload upload) : upload_(std::move(upload)) {}
@@ -71,6 +72,7 @@ struct KvRestore {
   RestoreLimits limits;
 };
 
+// make_job() fails when what was found is no KV cache, or does not fit the target; it says which rule.
 class KvRestorePlanner : public RestorePlanner {
  public:
   explicit KvRestorePlanner(KvRestore restore) : restore_(std::move(restore)) {}

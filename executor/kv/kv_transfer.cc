@@ -11,6 +11,7 @@
 namespace crossdock {
 namespace {
 
+// A job lists bindings by participant, in whatever order they were exported (I7).
 void sort_by_participant(std::vector<AnyBinding>& bindings) {
   std::sort(bindings.begin(), bindings.end(),
             [](const AnyBinding& a, const AnyBinding& b) { return a->participant < b->participant; });
@@ -24,6 +25,7 @@ PlanCacheLimits limits_of(const KvTransfer& transfer) {
 
 }  // namespace
 
+// A binding comes from another process and may be of any resource; as() is null when it is not this one.
 std::optional<std::vector<BindingPointer>> kv_bindings(std::span<const AnyBinding> bindings, Diagnostics& diagnostics) {
   std::vector<BindingPointer> all;
   for (const AnyBinding& binding : bindings) {
@@ -60,12 +62,16 @@ Result<std::shared_ptr<TransferJob>> KvTransferPlanner::make_job(const std::stri
   const BindingContext source(*documents.source, documents.snapshot.get());
   const BindingContext target(*documents.target, documents.snapshot.get());
   PlanOptions options = transfer_.plan;
+  // All participants know the snapshot, so the plan is one for its tokens and not for all tokens.
   options.snapshot_tokens = (*documents.snapshot)->tokens;
   auto job = std::make_shared<TransferJob>();
+  // Planning under the lock of the cache: two coordinators of equal documents would otherwise plan twice. What comes
+  // out is shared and never changes, so it is used outside the lock.
   cache_->with([&](PlanCache& cache) {
     const PlanCache::PlanPointer plan =
         cache.plan(PlanSide(*documents.source, source.placement_digest()),
                    PlanSide(*documents.target, target.placement_digest()), options, diagnostics);
+    // `diagnostics` says why; the caller below finds no copies.
     if (plan == nullptr) return;
     job->plan = Erased(plan);
     job->copies = cache.lower(plan, CachedSide{source, documents.source, std::move(*source_bindings)},

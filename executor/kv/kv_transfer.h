@@ -23,6 +23,7 @@ struct TransferDocuments {
   std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
 };
 
+// Values only: a recording writes them, and a replay makes an equal planner from them.
 struct KvTransfer {
   TransferDocuments documents;
   PlanOptions plan;

@@ -3,6 +3,9 @@
 #include "executor/recording/message_json.h"
 #include "executor/recording/values_json.h"
 
+// One description of each value serves reading and writing (model/wire/describe.h). Everything that a protocol may see
+// of a completion is written, since a replay feeds it the same values (I7). The forms are templates over the documents:
+// KnownDocuments to read, DocumentNamer to write; both are instantiated below.
 namespace crossdock {
 namespace {
 
@@ -80,6 +83,7 @@ auto result_with(Documents& documents) {
 template <class Documents>
 auto completion_fields(Documents& documents) {
   return [&documents](auto& fields, auto& completion) {
+    // An absent field is "nothing"; no alternative of its own is written for it.
     const bool has_result = !std::holds_alternative<std::monostate>(completion.result);
     fields.required("op", completion.op, number());
     fields.required("posted", completion.posted, kBoolean);

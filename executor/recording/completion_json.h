@@ -19,6 +19,7 @@ template <class Documents>
 struct CompletionForm {
   Documents& documents;
 
+  // Adds diagnostics where the form is broken. Whether the completion could have happened is for PendingPosts to say.
   void read(const JsonCursor& cursor, Completion& completion) const;
   void write(JsonWriter& out, const Completion& completion) const;
 };

@@ -1,4 +1,5 @@
-// The parts that options of several protocols share. Part of executor/recording/options_json.h.
+// The parts that options of several protocols share. Part of executor/recording/options_json.h. Fields that end in _ns
+// are nanoseconds, in _bytes or bytes_max bytes.
 #pragma once
 
 #include <array>

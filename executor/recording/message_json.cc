@@ -2,6 +2,7 @@
 
 #include "executor/recording/values_json.h"
 
+// Jobs and bindings are named by digest: each is in a line of its own, once, however often its message was repeated.
 namespace crossdock::form {
 namespace {
 

@@ -11,6 +11,10 @@
 #include "executor/target.h"
 #include "executor/writer.h"
 
+// What a protocol was made of: its options, and what its planner was made of. A planner is an interface, so it is
+// recognised by its type; of another resource than KV cache nothing is known that could be written.
+// Every option that has an effect on posts is written. An option that is added to a protocol has to be added here, or a
+// replay would run with its default (I7).
 namespace crossdock {
 namespace {
 
@@ -118,6 +122,7 @@ auto restore_options(Documents& documents) {
     fields.required("retry", options.retry, form::kRetry);
     fields.required("seed", options.seed, form::number());
     const bool has_snapshot = fields.given("snapshot", !is_prefix, restore.what, form::held<SnapshotId>(form::kDigest));
+    // Two fields of one choice: the form alone cannot say that exactly one of them is there.
     fields.check(has_prefix != has_snapshot, Rule::kFieldMissing,
                  "one of 'prefix' and 'snapshot' says what is restored");
     fields.required("target", restore.target, form::named_by(documents));
@@ -187,6 +192,7 @@ std::string header_text(const RecordedOptions& options, DocumentNamer& namer) {
   return out.take();
 }
 
+// The caller has checked the name: a header comes from outside.
 RecordedOptions decode_options(const JsonCursor& cursor, std::string_view protocol, KnownDocuments& documents) {
   CHECK(is_protocol_name(protocol));
   RecordedOptions options;
@@ -216,6 +222,8 @@ bool request_abort(Protocol& protocol, const std::string& reason) {
   return false;
 }
 
+// A new planner without a shared cache: what a job holds does not depend on the cache, so the replay makes the same
+// one.
 std::unique_ptr<Protocol> make_protocol(const RecordedOptions& options) {
   return std::visit(Overloaded{
                         [](const ParticipantRecord& record) -> std::unique_ptr<Protocol> {

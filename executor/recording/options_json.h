@@ -59,11 +59,13 @@ std::string header_text(const RecordedOptions& options, DocumentNamer& namer);
 // are null where it is not, and documents.missing() says so.
 RecordedOptions decode_options(const JsonCursor& cursor, std::string_view protocol, KnownDocuments& documents);
 
-// The coordinator, upload or restore that the caller asked to abort, and why; empty when nobody did.
+// The reason for which the caller asked a coordinator, upload or restore to abort; empty when it did not, and for other
+// protocols.
 std::optional<std::string> abort_request_of(const Protocol& protocol);
 // False when it is another protocol.
 bool request_abort(Protocol& protocol, const std::string& reason);
 
+// In its first state. The options passed check_options() where they come from outside.
 std::unique_ptr<Protocol> make_protocol(const RecordedOptions& options);
 
 }  // namespace crossdock

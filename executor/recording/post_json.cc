@@ -8,6 +8,8 @@
 #include "executor/recording/message_json.h"
 #include "executor/recording/values_json.h"
 
+// A post as text, so that a replay compares what it posts byte for byte. Steps would make most of a recording; they are
+// named by a digest over all that a transport is given: regions with their epochs, offsets, strides.
 namespace crossdock {
 namespace {
 
@@ -126,7 +128,9 @@ void describe_call(FieldWriter& fields, const Post& post, DocumentNamer& namer) 
 
 }  // namespace
 
+// The text is hashed piece by piece and never held as a whole: a batch may have thousands of steps.
 Sha256Digest steps_digest(const StepSpan& span) {
+  // An empty span may have no work behind it.
   static const std::vector<RegionKey> kNone;
   const bool is_empty = span.steps().empty();
   Sha256 sha;

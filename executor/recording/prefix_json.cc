@@ -71,6 +71,7 @@ constexpr auto kPrefix = object([](auto& fields, auto& prefix) {
 });
 
 // Empty when a layout is missing or does not belong to the domain.
+// Through with_layout(), so that a catalog from a recording keeps the same rules as one that was built in the program.
 std::optional<LayoutCatalog> make_catalog(const JsonCursor& cursor, PageDomain domain,
                                           const std::vector<Sha256Digest>& layouts, KnownDocuments& documents) {
   LayoutCatalog catalog(std::move(domain));
@@ -94,6 +95,7 @@ void PrefixReader::read(const JsonCursor& cursor, std::shared_ptr<const PrefixRe
   PrefixText text;
   kPrefix.read(cursor, text);
   const auto snapshot = documents.find<SnapshotDescriptor>(text.snapshot);
+  // `prefix` stays null; documents.missing() or a diagnostic says why.
   if (cursor.diagnostics.total() != diagnostics_before || snapshot == nullptr) return;
   std::optional<LayoutCatalog> catalog = make_catalog(cursor, std::move(text.domain), text.layouts, documents);
   if (!catalog) return;

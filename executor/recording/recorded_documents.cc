@@ -10,6 +10,8 @@
 #include "model/wire/codec.h"
 #include "planner/kv/plan_json.h"
 
+// A digest is the name of a document, so a document is written once and compared by its name. A reader recomputes every
+// digest: a recording from outside could otherwise give a name to another text.
 namespace crossdock {
 namespace {
 
@@ -34,7 +36,7 @@ auto job_with(Documents& documents) {
   });
 }
 
-// The first binding whose participant nobody can reach.
+// The first binding whose participant has no peer to send to; null when all have one.
 const InstanceBinding* without_peer(const std::vector<AnyBinding>& bindings,
                                     const std::map<ParticipantId, PeerId>& peers) {
   for (const AnyBinding& binding : bindings)
@@ -44,12 +46,14 @@ const InstanceBinding* without_peer(const std::vector<AnyBinding>& bindings,
 
 }  // namespace
 
+// The address alone is not enough: another document may live there by now. The weak pointer tells.
 const Sha256Digest* DocumentNamer::find_known(const std::shared_ptr<const void>& document) const {
   const auto found = known_.find(document.get());
   return found == known_.end() || found->second.document.lock() != document ? nullptr : &found->second.digest;
 }
 
 Sha256Digest DocumentNamer::remember(const std::shared_ptr<const void>& document, const Sha256Digest& digest) {
+  // Only a cache of digests; what was written is remembered in written_.
   if (known_.size() >= kKnownMax) known_.clear();
   known_[document.get()] = Known{document, digest};
   return digest;
@@ -83,6 +87,8 @@ void DocumentNamer::add_line(const Sha256Digest& digest, std::string_view kind, 
   lines_.push_back(out.take());
 }
 
+// A job is kept as text until it is asked for: the documents that its planner needs are known only after the header was
+// read.
 bool KnownDocuments::add(ObjectReader& in, const JsonCursor& line) {
   const uint64_t diagnostics_before = line.diagnostics.total();
   const Sha256Digest stated = in.digest("document");
@@ -161,6 +167,8 @@ std::shared_ptr<const TransferJob> KnownDocuments::make(const JobText& text, std
     return nullptr;
   }
   const std::shared_ptr<TransferJob>& job = made.value();
+  // I7: the same documents make the same plan. If not, this program plans differently from the one that recorded, and a
+  // replay would compare two different transfers.
   if (const Sha256Digest plan = digest(*kv_plan(job->plan)); plan != text.plan) {
     why = fmt::format("its plan was {}, and the recorded documents make {}", text.plan.hex(), plan.hex());
     return nullptr;

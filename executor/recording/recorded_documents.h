@@ -1,4 +1,4 @@
-// The documents of a recording: each stands in a line of its own, once, and everything else names it by its digest. A
+// The documents of a recording: each has a line of its own, once, and everything else names it by its digest. A
 // transfer job is such a document too; it names its bindings, and the planner makes it again.
 #pragma once
 

@@ -80,7 +80,7 @@ struct ReplayReport {
   std::optional<ReplayDifference> difference;             // the first one; nothing is replayed after it
 };
 
-// What a replay takes from a recording, wherever that came from.
+// What a replay takes from a recording, which may come from outside.
 struct ReplayLimits {
   JsonLimits line;  // of one line
   // A recording whose protocol had more is replayed with these; where it needs more it differs or is refused.

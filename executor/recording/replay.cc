@@ -9,6 +9,10 @@
 #include "executor/recording/round_json.h"
 #include "model/wire/codec.h"
 
+// A replay feeds a new protocol the recorded times and completions, and compares every post and state. This works
+// because a protocol is pure: its posts follow from its options, the times and the completions alone (I7). Lines come
+// from outside, so each is checked before the protocol sees it: the form, the order of rounds and times, and that
+// completions answer posts (replay_rules.h).
 namespace crossdock {
 namespace {
 
@@ -86,7 +90,7 @@ Status Replay::take_document(const JsonCursor& cursor) {
   return Status();
 }
 
-// The header names documents that stand behind it, so it is read when all that are needed have come.
+// The header names documents that follow it, so it is read when all that are needed have come.
 Result<RecordedOptions> Replay::options() {
   Diagnostics diagnostics("line 1");
   const JsonPath path;
@@ -97,6 +101,7 @@ Result<RecordedOptions> Replay::options() {
   return options;
 }
 
+// At the first round: by then all documents of the header are known.
 Status Replay::make() {
   TRY(RecordedOptions recorded, options());
   if (!documents_.missing().empty()) return invalid(documents_.missing());
@@ -114,13 +119,15 @@ Status Replay::take_round(const JsonCursor& cursor) {
   if (protocol_ == nullptr) TRY_STATUS(make());
   ReadRound round;
   form::round_with(documents_).read(cursor, round);
-  if (!cursor.diagnostics.empty()) return Status();  // the caller tells them
+  if (!cursor.diagnostics.empty()) return Status();  // take() makes the status of them
   if (!documents_.missing().empty()) return invalid(documents_.missing());
   if (report_.finished) return invalid("the protocol has finished in the round before");
   if (round.number != report_.round_count + 1)
     return invalid(fmt::format("round {} stands where round {} is due", round.number, report_.round_count + 1));
+  // A clock that goes back would be a backend that breaks the ports' rules.
   if (report_.round_count > 0 && round.time < report_.end)
     return invalid(fmt::format("the time {} ns is before that of the round before", round.time.ns()));
+  // All of them before advance(): a protocol CHECKs what the ports promise, and a recording must not end the program.
   for (const Completion& completion : round.completions)
     if (const Status status = pending_.complete(completion); !status.ok()) return invalid(status.message());
   return run(round);
@@ -148,19 +155,21 @@ void Replay::differ(std::string what, std::string recorded, std::string replayed
       ReplayDifference{report_.round_count, line_, std::move(what), std::move(recorded), std::move(replayed)};
 }
 
+// Posts first: a state that differs mostly follows from a post that does.
 void Replay::compare(const ReadRound& round, const std::vector<Post>& posts) {
   for (size_t i = 0; i < std::max(posts.size(), round.posts.size()); ++i) {
     std::string recorded = i < round.posts.size() ? round.posts[i] : "nothing";
     std::string replayed = i < posts.size() ? post_text(posts[i], namer_) : "nothing";
     if (recorded != replayed) return differ(fmt::format("post {}", i + 1), std::move(recorded), std::move(replayed));
   }
-  namer_.take_lines();  // they stand in the recording
+  namer_.take_lines();  // the recording has these lines already
   if (std::string state = protocol_->state(); state != round.state) differ("state", round.state, std::move(state));
 }
 
 Result<ReplayReport> Replay::finish() && {
   if (!header_) return invalid("a recording begins with a header");
-  // Without a round, documents that the header names may stand in the lines that are cut off.
+  // Without a round, documents that the header names may be in the lines that are cut off; only the options' form is
+  // checked.
   if (protocol_ == nullptr) TRY_STATUS(options().status());
   return std::move(report_);
 }
@@ -173,6 +182,7 @@ std::string ReplayDifference::to_text() const {
 
 Result<ReplayReport> replay(std::string_view text, const ReplayLimits& limits) {
   Replay replay(limits);
+  // After a difference the protocol and the recording are no longer in the same state.
   while (!text.empty() && !replay.differs()) {
     const size_t end = text.find('\n');
     TRY_STATUS(replay.take(text.substr(0, end)));

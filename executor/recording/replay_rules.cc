@@ -9,11 +9,14 @@
 #include "base/overloaded.h"
 #include "executor/recording/completion_json.h"
 
+// What the ports promise a protocol (executor/ports.h), checked for a recording that may come from outside. Protocols
+// CHECK these promises, because a backend that breaks them is a bug; a file that breaks them is bad input.
 namespace crossdock {
 namespace {
 
 using Answer = CompletionResult;
 
+// A recording must not set limits that make its replay take more memory than the caller allows.
 void lower_to(LowerLimits& limits, const LowerLimits& most) {
   for (uint64_t LowerLimits::*field :
        {&LowerLimits::work_max, &LowerLimits::pattern_count_max, &LowerLimits::page_piece_count_max,
@@ -23,7 +26,7 @@ void lower_to(LowerLimits& limits, const LowerLimits& most) {
 
 Status invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
 
-// Of what prefix_objects() and prefix_manifest() take for granted.
+// The preconditions of prefix_objects() and prefix_manifest(): pages within the keys, layouts within the catalog.
 Status check_prefix(const PrefixRestore& prefix, const ReplayLimits& limits) {
   uint64_t end = 0;
   uint64_t object_count = 0;
@@ -34,7 +37,7 @@ Status check_prefix(const PrefixRestore& prefix, const ReplayLimits& limits) {
     if (prefix.catalog.find(rows.layout) == nullptr)
       return invalid(fmt::format("layout {} is not in the catalog", rows.layout.hex()));
     end = rows.pages.end();
-    object_count += rows.pages.size() * rows.parts.size();  // both are lists of the text
+    object_count += rows.pages.size() * rows.parts.size();  // does not wrap: both are lengths of lists in the text
     if (object_count > limits.prefix_object_count_max)
       return invalid(fmt::format("more than {} page objects", limits.prefix_object_count_max));
   }
@@ -46,6 +49,7 @@ Status check_prefix(const PrefixRestore& prefix, const ReplayLimits& limits) {
   return Status();
 }
 
+// A value of the kind that the port's declaration names for the post; monostate where it names none.
 Answer answer_of(const Post& post) {
   return std::visit(Overloaded{
                         [](const ChecksumPost&) -> Answer { return StepsChecksum(); },
@@ -78,6 +82,7 @@ bool answers(const Found& found, const Lookup& lookup) {
   const auto& wanted = std::get<std::vector<PageObjectKey>>(lookup.key);
   auto next = wanted.begin();
   return std::all_of(found.pages.begin(), found.pages.end(), [&](const PageObjectKey& page) {
+    // One pass over both lists, since found pages keep the order of the question.
     next = std::find(next, wanted.end(), page);
     if (next == wanted.end()) return false;
     ++next;
@@ -112,6 +117,7 @@ Status check_options(RecordedOptions& options, const ReplayLimits& limits) {
                     options);
 }
 
+// R1: an id that is posted is under way until it completes once.
 void PendingPosts::add(const Post& post) {
   if (std::holds_alternative<CancelPost>(post.call)) return;  // a hint about another operation
   Pending pending{post.name(), answer_of(post), std::nullopt};
@@ -121,6 +127,7 @@ void PendingPosts::add(const Post& post) {
 
 Status PendingPosts::complete(const Completion& completion) {
   const uint64_t op = completion.op.value();
+  // A wake-up: no operation's id, and no value.
   if (op == 0) {
     if (std::holds_alternative<std::monostate>(completion.result)) return Status();
     return invalid("a completion of no operation brings a value");
@@ -130,6 +137,7 @@ Status PendingPosts::complete(const Completion& completion) {
   const Pending pending = std::move(found->second);
   pending_.erase(found);
   const bool has_answer = completion.result.index() == pending.answer.index();
+  // A failure may bring the value of its kind or none; protocols look at it only after a success.
   if (!completion.status.ok()) {
     if (has_answer || std::holds_alternative<std::monostate>(completion.result)) return Status();
   } else if (!completion.posted) {

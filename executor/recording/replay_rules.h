@@ -1,5 +1,5 @@
 // What a recording may say, so that a replay feeds a protocol nothing that no backend would: options that a protocol
-// takes, and completions that answer what was posted (executor/ports.h). Strangers write recordings too.
+// takes, and completions that answer what was posted (executor/ports.h). Recordings may come from outside.
 #pragma once
 
 #include <map>

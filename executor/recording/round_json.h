@@ -16,6 +16,7 @@
 namespace crossdock {
 
 template <class Completions, class Posts>
+// Times are in nanoseconds of the clock of the recorded queue.
 struct RecordedRound {
   std::optional<std::string> abort;  // the reason, in the round before which the caller asked for it
   Completions completions;

@@ -9,6 +9,8 @@
 
 #include "base/utf8.h"
 
+// Small values, exactly: what is read is what was written, byte for byte, or it is refused. So each value has one text,
+// and comparing texts compares values.
 namespace crossdock {
 namespace {
 
@@ -27,6 +29,7 @@ std::string hex_of(std::string_view bytes) {
 }
 
 // False when the text is not what hex_of() writes.
+// Comparing with hex_of() at the end refuses upper case and signs, which from_chars would take.
 bool bytes_of(std::string_view hex, std::string& bytes) {
   if (hex.size() % 2 != 0) return false;
   for (size_t i = 0; i < hex.size(); i += 2) {
@@ -38,11 +41,13 @@ bool bytes_of(std::string_view hex, std::string& bytes) {
   return hex_of(bytes) == hex;
 }
 
+// Recursion is as deep as the text, which JsonLimits bounded when it was parsed.
 void encode_value(JsonWriter& out, const JsonValue& value) {
   switch (value.kind()) {
     case JsonKind::kNull: out.null(); return;
     case JsonKind::kBool: out.boolean(value.as_bool()); return;
     case JsonKind::kUnsigned: out.number(value.as_unsigned()); return;
+    // As it was written: canonical text must not change a number that no form takes anyway.
     case JsonKind::kOtherNumber: out.raw(value.text()); return;
     case JsonKind::kString: out.string(value.text()); return;
     case JsonKind::kArray:
@@ -103,6 +108,7 @@ std::string Text::decode(const JsonCursor& cursor) {
   std::string hex;
   kHex.read(cursor, hex);
   std::string bytes;
+  // UTF-8 has a string form, so its hex form would be a second text of one value.
   if (!bytes_of(hex, bytes) || is_utf8(bytes))
     cursor.refuse(Rule::kFieldChoice, "'hex' is of bytes that are not UTF-8, in lower-case hexadecimal digits");
   return bytes;

@@ -18,6 +18,7 @@ inline constexpr std::array<std::string_view, 2> kRoleNames = {"source", "target
 inline constexpr std::array<std::string_view, 2> kPageObjectNames = {"rows", "state"};
 
 // A value that was read, in its canonical text.
+// Fields sorted by name, no white space: two values are equal exactly when their canonical texts are.
 std::string canonical_text(const JsonValue& value);
 
 namespace form {
