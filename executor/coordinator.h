@@ -29,7 +29,7 @@ struct CoordinatorOptions {
   std::vector<PeerAddress> targets;
   bool checksum = false;
   Duration timeout = Duration::from_s(60);
-  // How long after the timeout a participant's own word about its failure is awaited, since it knows more.
+  // How long after the timeout a participant's own failure message is awaited, since it knows the cause better.
   Duration report_wait = Duration::from_s(1);
   Duration done_wait = Duration::from_s(30);  // how long after the decision the "done" of all is awaited
   RetryOptions resend{0, Duration::from_ms(20), Duration::from_ms(2000)};

@@ -42,13 +42,12 @@ struct PutStep {
   StepSpan steps;
 };
 
-// A store's word: the bytes of this fragment are taken. Once all fragments of an object are, it is stored, and the
+// A store's answer: the bytes of this fragment are taken. Once all fragments of an object are, it is stored, and the
 // receipt that completed it has the checksum of each of its chunks as stored (model/stored_object.h).
 struct PutReceipt {
   TxnId txn;
   RegionId object;
   std::string writer;
-  // By names and bytes, so that a receipt can be compared with what was put and never stands for another fragment.
   uint64_t bytes = 0;                  // of the fragment
   std::optional<StoredObject> stored;  // of the whole object, by the receipt that completed it
   bool path_quiet = true;              // nothing of this operation is under way any more

@@ -1,5 +1,5 @@
 // Upload ledger: the rules of upload transactions, for every store. It holds no bytes and does no I/O; a store asks it
-// before it acts and tells it what happened.
+// before it acts and tells it what happened. Not for several threads at once: the store's lock guards it.
 //
 //   begin -> put* -> commit | abort
 //

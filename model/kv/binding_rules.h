@@ -60,8 +60,8 @@ struct BoundParticipant {
   std::string name = {};  // in messages; empty: the operation and participant of the binding
 };
 
-// Bindings that passed check_binding, together: one instance has one endpoint, one generation and one word about each
-// device and region, no two of its regions share addresses, and no two views in it share a byte.
+// Bindings that passed check_binding, together: one instance has one endpoint and one generation, its bindings describe
+// each device and region alike, no two of its regions share addresses, and no two views in it share a byte.
 void check_instances(std::span<const BoundParticipant> bound, Diagnostics& diagnostics);
 
 }  // namespace crossdock

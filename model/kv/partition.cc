@@ -89,7 +89,7 @@ class Partitioner {
                          request_.layer_count));
   }
 
-  // Heads that fit no component would otherwise be left out without a word.
+  // Heads that fit no component would otherwise be left out silently.
   void check_heads_per_rank() {
     const std::vector<uint64_t>& heads = request_.heads_per_rank;
     if (heads.empty()) return;

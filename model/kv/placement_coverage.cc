@@ -30,7 +30,7 @@ constexpr uint64_t kStepsPerTokenRange = 4;  // they are sorted
 constexpr size_t kOwnersShownMax = 4;
 constexpr size_t kNotesMax = 10'000;  // diagnostics of one component
 
-// One owner's word for a range of layers within one group.
+// What one owner claims of a range of layers within one group.
 struct Claim {
   uint64_t dp;
   size_t group;
@@ -100,7 +100,7 @@ class CoverageCheck {
     }
   }
 
-  // Returns the layers that anyone claims at all.
+  // Returns the layers that have a claim.
   IntervalSet check_layers(std::vector<const Claim*> claims) {
     std::vector<Range> covered;
     sweep(

@@ -1,5 +1,5 @@
 // Snapshot descriptor: what the bytes of a KV cache mean. Two snapshots are the same content exactly when their digests
-// are equal; whatever does not change content (pool sizes, host names) has no place in it.
+// are equal, so what does not change content (pool sizes, host names) is not a part of it.
 // Wire form: docs/formats/snapshot.md.
 #pragma once
 
@@ -33,7 +33,7 @@ struct SnapshotDescriptor {
   std::optional<Adapter> adapter;
   std::string salt;  // may be empty: separates caches on purpose
   std::string
-      semantic_fingerprint;  // whatever else changes the values: position encoding, kernels, quantisation recipe
+      semantic_fingerprint;  // all else that changes the values: position encoding, kernels, quantisation recipe
   Sha256Digest cache_schema_digest;
   Range tokens;                   // the interval of token positions that the snapshot holds
   std::string token_fingerprint;  // of all tokens up to tokens.end()

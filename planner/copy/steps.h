@@ -30,7 +30,7 @@ struct CopyAxis {
 struct CopyStep {
   static constexpr size_t kAxisCountMax = 6;  // component, layer, page, row, head, dim
 
-  uint32_t source_region = 0;  // numbers in the lists of whoever made the step
+  uint32_t source_region = 0;  // numbers in the lists that go with the step
   uint32_t target_region = 0;
   uint64_t source_offset = 0;
   uint64_t target_offset = 0;

@@ -66,8 +66,7 @@ bool same_shape(const RuntimeBinding& a, const RuntimeBinding& b) {
          a.views == b.views;
 }
 
-// Bindings of one instance have one word about its generation and the epoch of each region.
-// What is left of check_instances() (rule instance-agreement) when nothing but generations and epochs can differ (I3).
+// Bindings of one instance state the same generation, and the same epoch of each region.
 bool epochs_agree(std::span<const Valid<RuntimeBinding>* const> bindings) {
   std::map<InstanceId, uint64_t> generations;
   std::map<std::tuple<InstanceId, RegionId, std::optional<uint64_t>>, uint64_t> epochs;

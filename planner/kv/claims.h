@@ -38,8 +38,8 @@ struct ClaimNumbers {
 
 enum class ClaimSide { kSource, kTarget };
 
-// The claims of the given owners, in the order of owners. Whatever they own outside the tensors is left out. Replica
-// counts pass 2^32 in no valid document, since each replica is a participant.
+// The claims of the given owners, in the order of owners. What they own outside the tensors is left out. Replica counts
+// pass 2^32 in no valid document, since each replica is a participant.
 std::vector<Claim> collect_claims(const PlanSide& side, ClaimSide which, std::span<const uint32_t> owners,
                                   const CommonTensors& common, ClaimNumbers& numbers);
 

@@ -81,7 +81,7 @@ class LoweredPlan : public CopyPlan {
 };
 
 // Whether the two sides belong to the plan and to each other; adds diagnostics when they do not: plan-identity, and the
-// rules of instances where one stands on both sides (no byte may be source and target).
+// rules of instances where one is on both sides (no byte may be source and target).
 bool check_sides(const TransferPlan& plan, const BoundSide& source, const BoundSide& target, Diagnostics& diagnostics);
 
 // Requires that the plan passed verify_plan against the documents that the two sides are of. Diagnostics: plan-identity

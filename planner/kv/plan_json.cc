@@ -26,7 +26,7 @@ constexpr std::array kStored = {DocumentCodec<StoreLayout>::kSchema, DocumentCod
 
 struct KindForm {
   PlanKind kind;
-  std::span<const std::string_view> sources;  // schemas of the documents that may stand there
+  std::span<const std::string_view> sources;  // schemas of the documents that this side may have
   std::span<const std::string_view> targets;
 };
 

@@ -22,12 +22,12 @@ struct PlanDocument {
 };
 
 // Reads and validates. Empty, and diagnostics are added, when a rule is broken. A document that is carried is read and
-// validated as it would be alone, is of a kind that may stand on its side (else schema-name), and has the digest that
-// the plan names (else plan-identity). This is no proof: verify_plan() is.
+// validated as it would be alone, is of a kind that its side may have (else schema-name), and has the digest that the
+// plan names (else plan-identity). This is no proof: verify_plan() is.
 std::optional<PlanDocument> read_plan(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics);
 
 // The canonical text. Same plan, same documents, same bytes. Null documents are not carried; others must be those that
-// the plan names, of a kind that may stand there.
+// the plan names, of a kind that their side may have.
 std::string plan_to_json(const Valid<TransferPlan>& plan, const AnyDocument* source = nullptr,
                          const AnyDocument* target = nullptr);
 

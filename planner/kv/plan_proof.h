@@ -14,7 +14,7 @@ struct PlanDiagnostic {
   enum class Kind {
     kGap,        // the target requires it and no edge brings it
     kOverlap,    // two edges bring it
-    kNotTarget,  // an edge brings what the target does not own, or what nobody asked for
+    kNotTarget,  // an edge brings what the target does not own, or what is not required
     kNotSource,  // an edge takes what its source does not own
   } kind;
   uint32_t tensor = 0;

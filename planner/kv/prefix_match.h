@@ -57,8 +57,8 @@ struct StateSource {
   friend bool operator==(const StateSource&, const StateSource&) = default;
 };
 
-// Why one page more cannot be restored. It is always for want of that page: whatever n+1 pages need of the first n, n
-// pages need as well.
+// Why one page more cannot be restored. The reason is always that page: all that n+1 pages need of the first n, n pages
+// need as well.
 struct PrefixStop {
   uint64_t page = 0;                      // the first page beyond the prefix
   PageObject object = PageObject::kRows;  // what is missing of it; rows, when both are
