@@ -1,4 +1,5 @@
-// The rules of the protocols that a build for tests can break, one at a time (executor/canary.h).
+// The rules of the protocols that a build for tests can break, one at a time (executor/canary.h). A checker that never
+// fails may check nothing: for each rule some checker has to report the build that breaks it.
 #pragma once
 
 namespace crossdock {

@@ -17,11 +17,14 @@
 
 namespace crossdock {
 
+// Where messages for a participant go.
 struct PeerAddress {
   ParticipantId participant;
   PeerId peer;
 };
 
+// Times are of the coordinator's own clock, from the first call of advance() on. `seed` only decides waits between
+// repetitions.
 struct CoordinatorOptions {
   OperationId operation;
   std::shared_ptr<const TransferPlanner> planner;  // of what is moved; not null
@@ -90,6 +93,7 @@ class Coordinator : public Protocol {
   void handle(const Message& message);
   void take_export(Member& member, const MemberId& id, const ExportBody& body);
   bool is_current(const Member& member, const PeerIdentity& identity) const;
+  // True: the state may have changed, look again.
   bool step(TimePoint now, std::vector<Post>& posts);
   void hand_out(TimePoint now);
   void decide(bool activate, Status cause, TimePoint now);

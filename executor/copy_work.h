@@ -42,6 +42,7 @@ struct RegionKey {
 
 // Steps name regions by their numbers in these lists. Where one side is an object of a store its list is empty, and
 // offsets of that side count in the object.
+// Offsets and lengths are in bytes.
 struct CopyWork {
   std::vector<RegionKey> source_regions;
   std::vector<RegionKey> target_regions;
@@ -53,6 +54,7 @@ class RegionNumbers {
  public:
   explicit RegionNumbers(const std::vector<BoundRegion>& all) : all_(all) {}
 
+  // Numbers follow the order in which regions are first asked for (I7).
   uint32_t number_of(uint32_t region) {
     const auto [entry, is_new] = numbers_.try_emplace(region, static_cast<uint32_t>(keys_.size()));
     if (is_new) keys_.push_back(RegionKey::of(all_[region]));
@@ -80,6 +82,7 @@ class StepSpan {
   std::span<const CopyStep> steps() const {
     return work_ == nullptr ? std::span<const CopyStep>() : std::span(work_->steps).subspan(begin_, end_ - begin_);
   }
+  // The sum fits: no target byte is in two steps. O(steps).
   uint64_t total_bytes() const {
     uint64_t bytes = 0;
     for (const CopyStep& step : steps()) bytes += step.total_bytes();

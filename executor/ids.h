@@ -1,4 +1,4 @@
-// The names that operations use, one type each.
+// The names that operations use, one type each, so that a call cannot take one for another.
 #pragma once
 
 #include <cstdint>

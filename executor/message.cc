@@ -17,6 +17,7 @@ std::string PeerIdentity::to_text() const {
   return fmt::format("'{}' (instance '{}', generation {})", participant.text(), instance.text(), generation);
 }
 
+// With the role: one participant may be a source and a target of one transfer.
 std::string member_text(Role role, const ParticipantId& participant) {
   return fmt::format("{} '{}'", role == Role::kSource ? "source" : "target", participant.text());
 }

@@ -66,6 +66,7 @@ struct FailureBody {
 };
 
 // Target to coordinator: every expected writer's receipt is there, writing is fenced off, the runtime agrees.
+// `bytes`: what the target's writers reported together.
 struct ReadyBody {
   uint64_t bytes = 0;
 };
@@ -82,7 +83,7 @@ struct DoneBody {
   bool activated = false;
 };
 
-// Its special members are compiled once, in message.cc, and not in each source that moves a message.
+// Repeated and doubled messages are usual: each handler must be able to take the same one twice.
 struct MessageBody : std::variant<ExportBody, JobBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody, DoneBody> {
   using Variant = variant;
   using Variant::Variant;

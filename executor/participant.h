@@ -83,7 +83,9 @@ class ParticipantProtocol : public Protocol {
 
   // To be called at the begin of advance(); returns the messages that came.
   std::vector<Message> take(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts);
+  // Takes a completion of the derived class's own operations; false when it is none of them.
   virtual bool complete(const Completion& completion, TimePoint now) = 0;
+  // When the derived class's own work of the current state has something to post.
   virtual TimePoint wake_of_work() const = 0;
 
   Task runtime_task(RuntimeCall call) const {
@@ -95,10 +97,13 @@ class ParticipantProtocol : public Protocol {
     const AnyBinding* bound = first_.result<AnyBinding>();
     return bound == nullptr ? AnyBinding() : *bound;
   }
+  // With the operation and this participant's identity.
+  // "target 'p0-t1'", for messages.
   Message message(MessageBody body) const;
   std::string label() const;
   // "target 'p0-t1' could not be reserved: ..."
   Status could_not(std::string_view what, const Status& status) const;
+  // Takes the decision, or answers a repeated one with "done" while the participant lingers.
   void decide(const DecisionBody& decision);
   // The operation cannot succeed any more: says so, and goes where `next` says.
   void fail(Status cause, TransferState next);

@@ -9,6 +9,7 @@
 namespace crossdock {
 namespace {
 
+// Bounds what one call of advance() has to handle; what is left comes with the next wait().
 constexpr size_t kCompletionsMax = 64;  // taken from the queue at once
 
 void cancel(OpId op, CancelWhere where, const Ports& ports) {
@@ -92,6 +93,8 @@ void drive(Protocol& protocol, const Ports& ports, std::span<ProtocolObserver* c
     if (protocol.finished()) return;
     // They are handed in at once: waiting first could wait for a completion that never comes.
     if (!completions.empty()) continue;  // refusals
+    // R8: without completions the time of wake_at() has come, so advance() finds something to do and this is no busy
+    // loop.
     const size_t count = ports.queue->wait(taken, protocol.wake_at());
     completions.assign(std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.begin() + count));
   }

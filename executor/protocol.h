@@ -68,7 +68,7 @@ struct CancelPost {
   CancelWhere where = CancelWhere::kTransport;
 };
 
-// Its special members are compiled once, in protocol.cc, and not in each source that moves a post.
+// Data: it can be recorded, compared, and posted later or never.
 struct PostCall : std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost,
                                LookupPost, GetPost, ReleaseLeasePost, SendPost, RecvPost, RuntimePost, CancelPost> {
   using Variant = variant;
@@ -106,6 +106,7 @@ class Protocol {
 };
 
 // Calls the port. A refused post is a completion with posted = false in `refused`.
+// The port that the call needs is not null.
 void post(const Post& post, const Ports& ports, std::vector<Completion>& refused);
 
 // Sees all that goes in and out of a protocol, in the thread that drives it.
@@ -114,6 +115,7 @@ class ProtocolObserver {
   virtual ~ProtocolObserver() = default;
   // Before each advance(); may ask the protocol for something, for example to abort.
   virtual void advancing(Protocol& protocol) = 0;
+  // After each advance(), before anything is posted. The spans are valid during the call.
   virtual void advanced(TimePoint now, std::span<const Completion> completions, std::span<const Post> posts,
                         const Protocol& protocol) = 0;
 };

@@ -15,6 +15,7 @@
 
 namespace crossdock {
 
+// Times are of the clock of the queue that drives it, from the first call of advance() on.
 struct RestoreOptions {
   OperationId operation;
   std::shared_ptr<const RestorePlanner> planner;  // of what is restored; not null
@@ -27,6 +28,7 @@ struct RestoreOptions {
   uint64_t seed = 1;
 };
 
+// In the order of a restore that succeeds. A failure goes on at kFencing, and from there to kReleasing.
 enum class RestoreState {
   kLookingUp,
   kReserving,
@@ -38,6 +40,7 @@ enum class RestoreState {
   kFinished,
 };
 
+// Complete once the restore has finished.
 struct RestoreOutcome {
   bool activated = false;                     // all of the targets
   std::vector<ParticipantId> activated_only;  // where only some could be
@@ -65,12 +68,16 @@ class Restore : public Protocol {
   bool finished() const override { return state_ == RestoreState::kFinished; }
   std::string state() const override;
 
+  // Takes effect at the next advance(), and only before fencing begins: afterwards the outcome is decided.
   void request_abort(std::string reason) { abort_request_ = std::move(reason); }
   // What was asked for last.
   const std::optional<std::string>& abort_request() const { return abort_request_; }
 
+  // Changes until the restore has finished.
   const RestoreOutcome& outcome() const { return outcome_; }
+  // Null until all targets are reserved.
   const std::shared_ptr<const RestoreJob>& job() const { return job_; }
+  // Delivered so far, for progress; job()->bytes is the whole.
   uint64_t done_bytes() const { return outcome_.read.bytes; }
 
  private:
@@ -81,7 +88,9 @@ class Restore : public Protocol {
     WorkList list;
   };
 
+  // Gives a completion to the list or task that posted it.
   void take(TimePoint now, const Completion& completion);
+  // Each does the work of one state. True: the state may have changed, look again; false: wait for completions or time.
   bool step(TimePoint now, std::vector<Post>& posts);
   bool look_up(TimePoint now, std::vector<Post>& posts);
   bool reserve(TimePoint now, std::vector<Post>& posts);
@@ -90,6 +99,7 @@ class Restore : public Protocol {
   bool validate(TimePoint now, std::vector<Post>& posts);
   bool activate(TimePoint now, std::vector<Post>& posts);
   bool release(TimePoint now, std::vector<Post>& posts);
+  // Keeps the first cause.
   void fail(Status cause);
   void enter(RestoreState state, TimePoint now);
   Calls calls(RuntimeCall call, std::vector<size_t> members) const;

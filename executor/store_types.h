@@ -55,6 +55,7 @@ struct PutReceipt {
   friend bool operator==(const PutReceipt&, const PutReceipt&) = default;
 };
 
+// One page object of a publication.
 struct PageEntry {
   PageObjectKey key;
   StoredObject object;  // its id is that of the transaction
@@ -72,8 +73,10 @@ struct Publication {
   std::optional<Duration> ttl;  // from the commit on; empty: without end
 };
 
+// A transaction leaves kOpen once and never comes back.
 enum class TxnPhase { kOpen, kCommitted, kAborted };
 
+// What a store answers to begin, commit and abort. Repeating a call gives the same answer (R4).
 struct TxnState {
   TxnId txn;
   TxnPhase phase = TxnPhase::kOpen;
@@ -92,6 +95,7 @@ struct LeaseRequest {
 // Content that has a manifest, or page objects.
 using LookupKey = std::variant<ContentId, std::vector<PageObjectKey>>;
 
+// A look-up leases what it finds: it is not deleted before the lease ends or is released.
 struct Lookup {
   LookupKey key;
   LeaseRequest lease;
@@ -122,6 +126,7 @@ struct GetStep {
   StepSpan steps;
 };
 
+// Of one get, or the sum of several; in bytes and chunks.
 struct GetReport {
   uint64_t bytes = 0;       // delivered
   uint64_t bytes_read = 0;  // of stored chunks

@@ -22,6 +22,7 @@ class Target : public ParticipantProtocol {
   void advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) override;
 
  private:
+  // What one writer has to deliver, from the job, and its receipt once it has come.
   struct Expected {
     uint64_t bytes = 0;
     const CopyPair* pair = nullptr;
@@ -34,9 +35,11 @@ class Target : public ParticipantProtocol {
   void handle(const Message& message);
   void accept(const std::shared_ptr<const TransferJob>& job);
   void take_receipt(const PeerIdentity& writer, const WriterReceipt& receipt);
+  // Each does the work of one state. True: the state may have changed, look again; false: wait for completions or time.
   bool step(TimePoint now, std::vector<Post>& posts);
   bool reserve(TimePoint now, std::vector<Post>& posts);
   bool collect();
+  // Of kFencing and kDraining: revokes, then goes on to validation, or to the release.
   bool fence(TimePoint now, std::vector<Post>& posts);
   bool validate(TimePoint now, std::vector<Post>& posts);
   bool activate(TimePoint now, std::vector<Post>& posts);

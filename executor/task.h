@@ -38,8 +38,11 @@ class Task {
   // It is not posted any more; what is under way still completes.
   void stop() { list_.stop(); }
 
+  // The call succeeded.
   bool done() const { return list_.done(); }
+  // Nothing of it is under way; it may be posted again later.
   bool quiet() const { return list_.quiet(); }
+  // Its last failure, when it will not be tried again.
   std::optional<Status> failure() const {
     return list_.failure() ? std::optional(list_.failure()->second) : std::nullopt;
   }

@@ -15,6 +15,8 @@
 
 namespace crossdock {
 
+// Times are of the clock of the queue that drives it. `txn` is never used for two uploads: the store remembers how it
+// ended.
 struct UploadOptions {
   TxnId txn;
   std::string tenant;
@@ -30,8 +32,10 @@ struct UploadOptions {
   uint64_t seed = 1;
 };
 
+// kDraining and kAborting are passed by failures only.
 enum class UploadState { kPinning, kBeginning, kPutting, kCommitting, kDraining, kAborting, kReleasing, kFinished };
 
+// Complete once the upload has finished. `committed` and `unknown` are never both true.
 struct UploadOutcome {
   bool committed = false;
   bool unknown = false;    // the store never said how it ended
@@ -61,13 +65,18 @@ class Upload : public Protocol {
   // What was asked for last.
   const std::optional<std::string>& abort_request() const { return abort_request_; }
 
+  // Changes until the upload has finished.
   const UploadOutcome& outcome() const { return outcome_; }
+  // Null until all sources are pinned.
   const std::shared_ptr<const UploadJob>& job() const { return job_; }
+  // Put in the current round, for progress.
   uint64_t done_bytes() const { return puts_ ? puts_->done_bytes() : 0; }
 
  private:
+  // Gives a completion to the list or task that posted it.
   void take(TimePoint now, const Completion& completion);
   void take_receipt(const PutReceipt& receipt);
+  // Each does the work of one state. True: the state may have changed, look again; false: wait for completions or time.
   bool step(TimePoint now, std::vector<Post>& posts);
   bool pin(TimePoint now, std::vector<Post>& posts);
   bool begin(TimePoint now, std::vector<Post>& posts);
@@ -79,6 +88,7 @@ class Upload : public Protocol {
   void start_commit();
   bool put_again();  // another round; false when there were enough
   void finish();
+  // Keeps the first cause, and goes to kDraining.
   void fail(Status cause);
   bool settle(const TxnState& state);  // true: the transaction is decided
   void enter(UploadState state, TimePoint now);

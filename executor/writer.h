@@ -21,6 +21,7 @@ class Writer : public ParticipantProtocol {
 
  private:
   // All that goes to one target.
+  // `crc32c` is of the bytes in the order of the pair's steps, once its checksum has completed.
   struct Pair {
     PeerIdentity target;
     PeerId peer;
@@ -37,6 +38,7 @@ class Writer : public ParticipantProtocol {
   bool pin(TimePoint now, std::vector<Post>& posts);
   bool execute(TimePoint now, std::vector<Post>& posts);
   bool drain(TimePoint now, std::vector<Post>& posts);
+  // Everything that must complete before the pin may be released (R2).
   std::vector<OpId> under_way() const;
 
   std::vector<Pair> pairs_;

@@ -22,6 +22,7 @@ std::string_view result_kind(const CompletionResult& result) { return kResultKin
 namespace form {
 namespace {
 
+// Fields of each form are in the order of their names, as canonical text has them.
 constexpr auto kReceipt = [](auto& fields, auto& receipt) {
   fields.required("bytes", receipt.bytes, number());
   fields.required("object", receipt.object, kText);
@@ -52,6 +53,7 @@ constexpr auto kReport = [](auto& fields, auto& report) {
 constexpr auto kChecksum = [](auto& fields, auto& checksum) { fields.required("crc32c", checksum.crc32c, kUint32); };
 
 template <class Documents>
+// A manifest is there for a snapshot and absent for pages, whose keys are then in `pages`.
 auto found_with(Documents& documents) {
   return [&documents](auto& fields, auto& found) {
     fields.required("lease", found.lease, number());

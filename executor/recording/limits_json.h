@@ -67,6 +67,7 @@ inline constexpr auto kPlanOptions = object([](auto& fields, auto& plan) {
 
 // What jobs are made from: of a JobContext, or of options that have the same members.
 template <class Documents>
+// Reads with KnownDocuments, writes with a DocumentNamer.
 auto job_context(Documents& documents) {
   return object([&documents](auto& fields, auto& context) {
     const auto kDocuments = object([&documents](auto& inside, auto& named_documents) {

@@ -6,6 +6,7 @@
 namespace crossdock::form {
 namespace {
 
+// Fields of each form are in the order of their names, as canonical text has them.
 constexpr auto kReceipt = [](auto& fields, auto& body) {
   fields.required("bytes", body.bytes, number());
   fields.required("crc32c", body.crc32c, kUint32);

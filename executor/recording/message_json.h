@@ -1,4 +1,5 @@
-// A control message in a recording: docs/formats/recording.md.
+// A control message in a recording: docs/formats/recording.md. The field 'kind' of its body says which of kMessageKinds
+// it is.
 #pragma once
 
 #include "executor/message.h"

@@ -28,6 +28,8 @@ constexpr auto kPeerAddress = form::object([](auto& fields, auto& address) {
 // The options of each protocol; the documents that they name are read with KnownDocuments, and written with a
 // DocumentNamer.
 template <class Documents>
+// A writer and a target do not plan, but their jobs are made again by a planner; its documents go into the header with
+// them.
 auto participant_options(Documents& documents) {
   return [&documents](auto& fields, auto& record) {
     auto& options = record.options;
@@ -132,6 +134,8 @@ auto restore_options(Documents& documents) {
 }
 
 // Writes the options of the protocol that they are of.
+// The protocol's name is a field of the header, beside the options: a reader needs it first, to know which form to
+// read.
 struct OptionsWriter {
   DocumentNamer& namer;
 

@@ -30,6 +30,7 @@ std::string regions_text(const std::vector<RegionKey>& regions) {
   return out.take();
 }
 
+// Count and bytes are there for people; the digest alone decides.
 constexpr auto kSteps = form::object([](FieldWriter& fields, const StepSpan& span) {
   fields.required("bytes", span.total_bytes(), form::number());
   fields.required("digest", steps_digest(span), form::kDigest);
@@ -57,6 +58,7 @@ constexpr auto kPageEntry = form::object([](FieldWriter& fields, const PageEntry
   fields.required("object", entry.object, form::kStoredObject);
 });
 
+// A manifest is named by digest, like any document; page entries have no document of their own.
 auto commit_with(DocumentNamer& namer) {
   return form::object([&namer](FieldWriter& fields, const CommitPost& commit) {
     const auto& content = commit.publication.content;
@@ -98,6 +100,7 @@ auto send_with(DocumentNamer& namer) {
 }
 
 // The fields after "call" and "op".
+// One lambda for each call, so a call that is added to Post and forgotten here does not compile.
 void describe_call(FieldWriter& fields, const Post& post, DocumentNamer& namer) {
   std::visit(Overloaded{
                  [&](const CopyPost& copy) { fields.required("steps", copy.steps, kSteps); },

@@ -10,6 +10,7 @@
 
 namespace crossdock {
 
+// The canonical text of one post; the documents that it names are in `namer`.
 std::string post_text(const Post& post, DocumentNamer& namer);
 
 // SHA-256 of the canonical JSON text {"source_regions":[...],"steps":[...],"target_regions":[...]}: the regions of the

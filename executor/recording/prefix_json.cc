@@ -9,6 +9,7 @@ namespace crossdock::form {
 namespace {
 
 // A prefix whose documents are named by their digests.
+// Between the text and PrefixRestore, which holds the documents themselves.
 struct PrefixText {
   PageDomain domain;
   std::vector<PageKey> keys;
@@ -90,6 +91,8 @@ std::optional<LayoutCatalog> make_catalog(const JsonCursor& cursor, PageDomain d
 
 }  // namespace
 
+// The match is read as it was found and not computed again: the pages that were stored then are not in the recording.
+// check_prefix() (replay_rules.cc) looks at what it relies on.
 void PrefixReader::read(const JsonCursor& cursor, std::shared_ptr<const PrefixRestore>& prefix) const {
   const uint64_t diagnostics_before = cursor.diagnostics.total();
   PrefixText text;

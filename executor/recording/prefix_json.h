@@ -1,4 +1,5 @@
-// A matched prefix of pages in a recording. Part of executor/recording/options_json.h.
+// A matched prefix of pages in a recording, with its layouts and its snapshot named by digest. Part of
+// executor/recording/options_json.h.
 #pragma once
 
 #include <memory>

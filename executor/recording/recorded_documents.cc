@@ -59,6 +59,7 @@ Sha256Digest DocumentNamer::remember(const std::shared_ptr<const void>& document
   return digest;
 }
 
+// Bindings that the job names are written before the job, because naming them adds their lines first.
 Sha256Digest DocumentNamer::name(const std::shared_ptr<const TransferJob>& job) {
   if (const Sha256Digest* known = find_known(job)) return *known;
   JsonWriter out;

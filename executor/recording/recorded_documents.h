@@ -62,6 +62,8 @@ class DocumentNamer {
 };
 
 // The documents that a reader has come across, by digest.
+// What a recording names may be missing in it: look-ups then return null and remember the first miss, so that a reader
+// reports one cause and not every field that followed from it.
 class KnownDocuments {
  public:
   // Takes the fields of a document line. False, and diagnostics are added, when a rule is broken or the digest is not
@@ -72,7 +74,9 @@ class KnownDocuments {
   template <class Document>
   std::shared_ptr<const Valid<Document>> find(const Sha256Digest& digest);
   // Makes the job when it is asked for first.
+  // Null, and missing() says why, when there is no such job or the planner makes another plan of it now.
   std::shared_ptr<const TransferJob> find_job(const Sha256Digest& digest);
+  // What jobs are made from; before the first look-up of a job.
   void set_job_context(KvTransfer context) { context_ = std::move(context); }
 
   // The first thing that was not there; empty when everything was.

@@ -68,6 +68,7 @@ struct ReplayDifference {
 };
 
 // What came of a replay.
+// Counts are up to and with the round that differs.
 struct ReplayReport {
   std::string protocol;      // "writer", "target", "coordinator", "upload" or "restore"
   uint64_t round_count = 0;  // calls of advance(), the one that differs included

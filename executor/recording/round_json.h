@@ -32,6 +32,7 @@ namespace form {
 
 // A post is written, and its text is read.
 template <class Documents>
+// A text and not a post: a replay compares texts, and has no need to make posts of them.
 struct PostForm {
   Documents& documents;
 

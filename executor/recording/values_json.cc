@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kCodeCount = static_cast<size_t>(Code::kDataLoss) + 1;
 
+// kDataLoss is the last code; one that is added after it has to take its place in kCodeCount.
 std::array<std::string_view, kCodeCount> code_names() {
   std::array<std::string_view, kCodeCount> names;
   for (size_t i = 0; i < kCodeCount; ++i) names[i] = code_name(static_cast<Code>(i));

@@ -43,6 +43,7 @@ inline constexpr Text kText;
 inline constexpr auto kRole = choice<Role>(kRoleNames);
 inline constexpr auto kPageObject = choice<PageObject>(kPageObjectNames);
 
+// {"code":NAME}, and the message of an error.
 struct StatusForm {
   void read(const JsonCursor& cursor, Status& status) const;
   void write(JsonWriter& out, const Status& status) const;
@@ -62,6 +63,7 @@ inline constexpr auto kStoredObject = object([](auto& fields, auto& stored) {
   fields.required("id", stored.id, kText);
 });
 
+// By its 64 hexadecimal digits.
 struct PageKeyForm {
   PageKey decode(const JsonCursor& cursor) const { return PageKey(cursor.digest()); }
   void read(const JsonCursor& cursor, PageKey& key) const { key = decode(cursor); }

@@ -24,11 +24,13 @@ class Box {
   // Empty when the two have different or too many axes, or a begin lies past its end.
   static std::optional<Box> make(std::span<const uint64_t> begin, std::span<const uint64_t> end);
 
+  // How many axes.
   size_t rank() const { return rank_; }
   Range axis(size_t index) const {
     CHECK(index < rank_);
     return axes_[index];
   }
+  // The same box with another range in one axis.
   Box with_axis(size_t index, Range range) const;
 
   bool empty() const;

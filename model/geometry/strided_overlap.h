@@ -13,6 +13,7 @@
 
 namespace crossdock {
 
+// `extent` indices, `stride_bytes` from one to the next.
 struct StridedAxis {
   uint64_t stride_bytes;
   uint64_t extent;  // at least 2

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <string>
 
+// The order of axes in the text has no meaning: it says sizes, not which axis is inside which.
 namespace crossdock {
 namespace {
 

@@ -7,9 +7,12 @@
 #include "base/checked.h"
 #include "model/text.h"
 
+// Rules that a schema and a topology keep alone. They are what later code divides by, multiplies and searches without
+// looking: sizes of at least 1, rows that fit in 64 bits, layers in one group, ranks below their sizes. O(n log n).
 namespace crossdock {
 namespace {
 
+// Inside another document a message begins with where the schema is in it.
 std::string join(const std::string& place, const std::string& inner) {
   return place.empty() ? inner : fmt::format("{} {}", place, inner);
 }

@@ -13,14 +13,17 @@
 namespace crossdock {
 
 // `place` says where in the document the schema or topology is, for messages; empty when it is the document.
+// Each adds a diagnostic for each broken rule.
 void check_cache_schema(const CacheSchema& schema, const std::string& place, Diagnostics& diagnostics);
 void check_topology(const Topology& topology, const std::string& place, Diagnostics& diagnostics);
 
 // Finds the groups of a layer set without looking at every layer.
+// Of a schema that keeps rule layer-repeated. The schema need not outlive it: groups are named by number.
 class LayerIndex {
  public:
   static constexpr size_t kNoGroup = SIZE_MAX;
 
+  // O(n log n) in the ranges of layers of all groups.
   explicit LayerIndex(const CacheSchema& schema);
 
   // Calls visit(Range layers, size_t group) for each piece of `layers` within one group, ascending; pieces that no

@@ -30,6 +30,7 @@ struct ObjectOrderName {
 inline constexpr std::array<ObjectOrderName, 3> kObjectOrders = {
     {{"hpld", ObjectOrder::kHpld}, {"lphd", ObjectOrder::kLphd}, {"plhd", ObjectOrder::kPlhd}}};
 
+// As in the wire form: "hpld", "lphd" or "plhd".
 std::string_view object_order_name(ObjectOrder order);
 
 // One object per page (or per snapshot) and part: layers x components x heads.
@@ -54,6 +55,7 @@ struct StoreLayout {
 };
 
 // A binding whose regions are objects, complete for its snapshot.
+// Published by one commit (I2). Every byte of its objects has a checksum (StoredObject).
 struct StoreManifest {
   SnapshotDescriptor snapshot;
   CacheSchema cache_schema;

@@ -9,11 +9,13 @@
 
 namespace crossdock {
 
+// All tokens of the placement; of a state component, its one token 0.
 struct AllTokens {
   friend bool operator==(const AllTokens&, const AllTokens&) = default;
   friend auto operator<=>(const AllTokens&, const AllTokens&) = default;
 };
 
+// Stated intervals: not empty in a valid document.
 struct TokenIntervals {
   IntervalSet tokens;
 

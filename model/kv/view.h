@@ -34,6 +34,7 @@ struct ByteStrides {
   friend auto operator<=>(const ByteStrides&, const ByteStrides&) = default;
 };
 
+// Page i of the table begins slots[i] * page_stride_bytes after the view's offset.
 struct ViewPages {
   PageTableId table;
   uint64_t page_stride_bytes = 0;

@@ -10,6 +10,7 @@ CacheVolume volume_of(const Component& component, double layer_count, double hea
   return CacheVolume{bytes * token_share / static_cast<double>(*component.tokens_per_row), 0};
 }
 
+// A cycle's share in the long run; stated intervals have none without a length, and count as all.
 double share_of(const TokenOwnership& tokens) {
   const auto* cyclic = std::get_if<CyclicTokens>(&tokens);
   if (cyclic == nullptr) return 1;

@@ -10,6 +10,7 @@
 
 namespace crossdock {
 
+// In bytes. A double, so sums of large schemas do not overflow; they may be inexact past 2^53.
 struct CacheVolume {
   double bytes_per_token = 0;  // a row of n tokens counts as 1/n of its bytes; windows are not considered
   double state_bytes = 0;      // of components without a token axis

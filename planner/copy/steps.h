@@ -112,6 +112,7 @@ class ByteRanges {
 
 // What a step may not pass. A registration boundary lies at each multiple of `..._registration_bytes` of a region:
 // where one region is registered in several pieces, no operation may cross from one into the next.
+// All in bytes, but for the two counts. At least 1 each.
 struct StepSplit {
   uint64_t bytes_max = UINT64_MAX;
   uint64_t range_count_max = UINT64_MAX;
@@ -125,6 +126,7 @@ struct StepSplit {
 // list would have more than step_count_max; it is then of no use.
 bool append_split(const CopyStep& step, const StepSplit& split, std::vector<CopyStep>& steps);
 
+// Of one batch, which is one copy operation.
 struct BatchLimits {
   uint64_t step_count_max = 1024;
   uint64_t bytes_max = uint64_t{64} << 20;

@@ -67,6 +67,7 @@ bool same_shape(const RuntimeBinding& a, const RuntimeBinding& b) {
 }
 
 // Bindings of one instance state the same generation, and the same epoch of each region.
+// What is left of check_instances() (rule instance-agreement) when nothing else can differ (I3).
 bool epochs_agree(std::span<const Valid<RuntimeBinding>* const> bindings) {
   std::map<InstanceId, uint64_t> generations;
   std::map<std::tuple<InstanceId, RegionId, std::optional<uint64_t>>, uint64_t> epochs;

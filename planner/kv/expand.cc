@@ -127,6 +127,7 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
   CHECK(plan.kind != PlanKind::kLive);
   // Arrays are sorted by part, then by component, then by group.
   const auto key_of = [&](const StoreArray& array) {
+    // The order of StoreGeometry::arrays.
     return std::tie(array.part, layout.cache_schema.groups[array.group].components[array.component].name);
   };
   const auto find_array = [&](uint32_t part, const ComponentName& name, uint64_t layer) -> const StoreArray& {
@@ -165,6 +166,7 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
 
 std::optional<std::vector<ByteRow>> byte_rows(const TransferPlan& plan, const LoweredPlan& lowered,
                                               uint64_t row_count_max, Diagnostics& diagnostics) {
+  // Counted before anything is made; the count of ranges is exact, unless it saturates, and then it is refused.
   if (lowered.counts().ranges > row_count_max) {
     refuse(row_count_max, diagnostics);
     return std::nullopt;

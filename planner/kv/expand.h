@@ -14,6 +14,7 @@
 
 namespace crossdock {
 
+// `heads` and `tokens` are contiguous runs; offsets are counted in heads.
 struct LogicalRow {
   std::string source;
   std::string target;
@@ -43,6 +44,7 @@ struct StoreRow {
   friend auto operator<=>(const StoreRow&, const StoreRow&) = default;
 };
 
+// Offsets are in bytes from the begin of the region or object.
 struct ByteRow {
   std::string source;
   std::string target;

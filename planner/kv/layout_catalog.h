@@ -30,6 +30,7 @@ class LayoutCatalog {
   // Without layouts, at revision 0. The domain has page_tokens of at least 1.
   explicit LayoutCatalog(PageDomain domain);
 
+  // What all of its layouts are for.
   const PageDomain& domain() const { return domain_; }
   // One more with each layout that was added.
   uint64_t revision() const { return revision_; }

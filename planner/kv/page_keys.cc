@@ -13,6 +13,7 @@ void append_number(std::string& bytes, Number number) {
   for (size_t i = 0; i < sizeof(Number); ++i) bytes.push_back(static_cast<char>(number >> (8 * i) & 0xff));
 }
 
+// The length first: without it ("ab", "c") and ("a", "bc") would have the same bytes.
 void append_text(std::string& bytes, std::string_view text) {
   append_number(bytes, uint64_t{text.size()});
   bytes.append(text);

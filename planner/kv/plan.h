@@ -34,6 +34,7 @@ struct PlanKindName {
 inline constexpr std::array<PlanKindName, 3> kPlanKinds = {
     {{"live", PlanKind::kLive}, {"restore", PlanKind::kRestore}, {"upload", PlanKind::kUpload}}};
 
+// As in the wire form: "live", "restore" or "upload".
 std::string_view plan_kind_name(PlanKind kind);
 
 // The layers of one group of the cache schema, and one of its components: tensors of equal geometry.
@@ -47,6 +48,8 @@ struct PlanTensor {
 };
 
 // Numbers are indices into the plan's lists.
+// Elements(e) = layer_sets[layer_set] x heads x token_sets[token_set] of one tensor. A token set within one edge may be
+// cyclic, so an edge needs no list of tokens.
 struct Edge {
   uint32_t target = 0;
   uint32_t source = 0;
@@ -58,6 +61,7 @@ struct Edge {
   friend auto operator<=>(const Edge&, const Edge&) = default;
 };
 
+// A Valid<TransferPlan> keeps the plan's own rules (validate()); it is not proved yet.
 struct TransferPlan {
   PlanKind kind = PlanKind::kLive;
   Sha256Digest source_digest;  // identities of the two documents
@@ -81,8 +85,10 @@ void validate(const TransferPlan& plan, Diagnostics& diagnostics);
 
 // Bytes of layers x heads x tokens of one component. Saturates at 2^64 - 1, as for tokens without end.
 uint64_t block_bytes(const Component& component, uint64_t layer_count, uint64_t head_count, const TokenSet& tokens);
+// The edge is one of the plan's.
 uint64_t edge_bytes(const TransferPlan& plan, const Edge& edge);
 
+// Past any of them make_plan() adds plan-limit and makes no plan.
 struct PlanLimits {
   uint64_t edge_count_max = 1'000'000;       // as many as a reader with default limits takes
   uint64_t work_max = uint64_t{1} << 30;     // pairs of regions that are looked at

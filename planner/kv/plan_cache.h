@@ -25,6 +25,7 @@
 
 namespace crossdock {
 
+// Counts are of entries; the least recently used one is dropped. The other limits are those of each plan that is made.
 struct PlanCacheLimits {
   size_t plan_count_max = 64;
   size_t lowered_count_max = 64;
@@ -33,6 +34,7 @@ struct PlanCacheLimits {
   LowerLimits lower = {};
 };
 
+// Since the cache was made; failures are not counted.
 struct PlanCacheCounts {
   uint64_t plans_made = 0;
   uint64_t plans_reused = 0;

@@ -38,6 +38,7 @@ constexpr std::array<KindForm, 3> kKindForms = {{{PlanKind::kLive, kRuntime, kRu
 constexpr std::array kAnySide = {kRuntime[0], kStored[0], kStored[1]};
 constexpr KindForm kAnyKind = {PlanKind::kLive, kAnySide, kAnySide};
 
+// A kind decides which documents its sides may be of; a layout as the target of a live plan is refused by its name.
 const KindForm& form_of(PlanKind kind) {
   const auto form =
       std::find_if(kKindForms.begin(), kKindForms.end(), [kind](const KindForm& f) { return f.kind == kind; });
@@ -51,6 +52,7 @@ constexpr auto kKindNames = [] {
   return names;
 }();
 
+// In the list of names, which is sorted by name for messages and not by kind.
 size_t index_of(PlanKind kind) {
   size_t i = 0;
   while (kPlanKinds[i].kind != kind) CHECK(++i < kPlanKinds.size());

@@ -15,6 +15,7 @@
 
 namespace crossdock {
 
+// `work` counts the claims and ranges that are looked at, for the caller's limit.
 class SourceIndex {
  public:
   // Claims with equal tensor, dp, layer set, replica count and ordinal.
@@ -31,8 +32,10 @@ class SourceIndex {
   static constexpr uint32_t kNotKnown = UINT32_MAX;
   static constexpr uint32_t kNothing = UINT32_MAX - 1;
 
+  // O(n log n). `numbers` outlives the index, and gets the sets of common layers.
   SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers);
 
+  // Sorted by (tensor, dp, layer set, replica count, ordinal, heads, ownership, owner).
   const std::vector<Claim>& claims() const { return claims_; }
   std::span<const Class> classes(const LayerOverlap& overlap) const {
     return std::span(classes_).subspan(overlap.class_begin, overlap.class_end - overlap.class_begin);

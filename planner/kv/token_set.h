@@ -22,6 +22,7 @@ class TokenCounter {
     blocks_.emplace(cycle->blocks);
   }
 
+  // Members below `token`, over all tokens and not only those of an interval.
   uint64_t count_below(uint64_t token) const;
   uint64_t count_within(Range tokens) const { return count_below(tokens.end()) - count_below(tokens.begin()); }
 

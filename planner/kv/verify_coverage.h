@@ -28,6 +28,7 @@ class CoverageSweep {
                 DiagnosticKeeper& diagnostics)
       : edges_(edges), tokens_(token_range_count_max, work), work_(work), diagnostics_(diagnostics) {}
 
+  // Forgets the regions of the tensor before.
   void begin();
   // Regions that overlap count as their union. Layers are counted through, as `LayerMap` does.
   // Returns the region's number, for add_layers(). `heads` and what the view refers to outlive run().
@@ -40,6 +41,7 @@ class CoverageSweep {
   // `target`, for kExactlyOnce. False when a limit stopped it.
   bool run(CoverageRule rule, const LayerMap& layers, uint32_t target, uint32_t tensor);
 
+  // Cells that were compared for kExactlyOnce, over all tensors.
   uint64_t cells() const { return cells_; }
 
  private:
@@ -69,10 +71,12 @@ class CoverageSweep {
     Range layers;
   };
 
+  // Each false when a limit stopped it.
   bool visit_slab(Range layers, std::span<const Item> active);
   bool visit_cell(Range heads, std::span<const Item> active);
   bool compare_all(Range heads);
   bool compare_each(Range heads);
+  // Joins the diagnostics of this slab with equal ones of the slab before.
   void finish_slab(Range layers);
   void continue_diagnostics(Range real_layers);
   void close(const OpenDiagnostic& open);

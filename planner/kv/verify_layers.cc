@@ -2,6 +2,7 @@
 
 namespace crossdock {
 
+// Numbers follow the order of the layers, so intervals stay intervals or fall into fewer.
 LayerMap::LayerMap(const IntervalSet& layers) {
   pieces_.reserve(layers.ranges().size());
   uint64_t counted = 0;

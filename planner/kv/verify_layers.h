@@ -1,5 +1,5 @@
-// The layers of a tensor counted through: its first is 0, and there are no holes. Regions over every other layer of a
-// model, as with alternating windows, are so one interval.
+// The layers of a tensor numbered from 0 without holes. Regions over every other layer of a model, as with alternating
+// windows, are one interval in these numbers, so a sweep sees one slab instead of one for each layer.
 #pragma once
 
 #include <algorithm>
@@ -49,6 +49,7 @@ class LayerMap {
   }
 
  private:
+  // An interval of real layers, and the number of its first layer.
   struct Piece {
     Range layers;
     uint64_t counted_begin;
@@ -63,6 +64,7 @@ class LayerMap {
     }
   };
 
+  // One piece is the usual case, and is answered without a search.
   size_t first_ending_after(uint64_t layer) const {
     if (pieces_.size() == 1) return pieces_[0].layers.end() <= layer ? 1 : 0;
     const auto found = std::partition_point(pieces_.begin(), pieces_.end(),

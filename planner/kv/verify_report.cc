@@ -12,6 +12,8 @@
 #include "base/check.h"
 #include "model/text.h"
 
+// Messages name ends and components, as a person knows them; numbers of edges go with them, to find the place in the
+// plan.
 namespace crossdock {
 namespace {
 

@@ -52,6 +52,7 @@ std::string window_text(const std::optional<uint64_t>& window_tokens) {
 }
 
 // The first field in which two components of one name differ.
+// Not shared with planner/kv/tensors.cc, on purpose (planner/kv/verify_plan.cc).
 std::string difference(const Component& a, std::string_view a_side, const Component& b, std::string_view b_side) {
   const auto text = [&](std::string_view field, const auto& of_a, const auto& of_b) {
     return fmt::format("{} {} in {}, {} in {}", field, of_a, a_side, of_b, b_side);

@@ -50,6 +50,7 @@ class TokenComparison {
   Range extra(size_t given_position) const { return extra_[given_position]; }  // given, not required
 
  private:
+  // An interval that a view states, or one block of its cycle.
   struct Item {
     Range range;
     uint32_t id;  // position in its list
@@ -63,6 +64,7 @@ class TokenComparison {
   };
 
   bool add(const TokenView& view, uint32_t id, bool given);
+  // Each false when a limit stopped it.
   bool visit_period(Range slab, std::span<const Item> active);
   bool unroll(Range window, std::span<const Item> active);
   bool add_blocks(Range window, const Item& item);

@@ -1,5 +1,6 @@
 // The views of one end, arranged for joining: by layers, then by heads, then classes of equal dims, in each the views
-// by their tokens.
+// by their tokens. `reach` of an entry is the furthest end among the entries up to it, which makes a binary search
+// possible although ranges may overlap.
 #pragma once
 
 #include <algorithm>
@@ -40,6 +41,7 @@ struct LayerViews {
 // Of one component, by where the layers begin.
 using ViewClasses = std::vector<LayerViews>;
 
+// The end outlives the index.
 class ViewIndex {
  public:
   // `number` names the end in row maps.
@@ -59,6 +61,7 @@ class ViewIndex {
 // Calls visit(item) for each item of a list whose range overlaps `wanted`. The list is sorted by
 // range_of(item).begin(), and `reach` is the furthest end up to an item.
 template <class Item, class RangeOf, class Visit>
+// O(log n + entries between the first and the last that overlap).
 void for_each_overlapping(const std::vector<Item>& list, Range wanted, RangeOf range_of, Visit visit) {
   auto item =
       std::partition_point(list.begin(), list.end(), [&](const Item& each) { return each.reach <= wanted.begin(); });
