@@ -63,8 +63,8 @@ std::optional<WorkList::Ended> WorkList::complete(const Completion& completion, 
     put_back(unit, now, true);
   } else if (may_pass(completion.status.code()) && attempts_[unit] < retry_.attempt_count_max) {
     put_back(unit, now, false);
-    // A unit that was cancelled on purpose has not failed.
   } else if (!failure_ && !(stopped_ && completion.status.code() == Code::kCancelled)) {
+    // A unit that was cancelled on purpose has not failed.
     failure_.emplace(unit, completion.status);
   }
   return Ended{unit, false};

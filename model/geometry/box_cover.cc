@@ -50,8 +50,9 @@ class CoverCheck {
     bool is_required = false;
     std::vector<size_t> given;
     for (const Item& item : active) {
-      if (!item.given) is_required = true;
       // Two are enough to name an overlap; more would only make the message longer.
+      if (!item.given)
+        is_required = true;
       else if (given.size() < 2)
         given.push_back(*item.given);
     }

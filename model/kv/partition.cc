@@ -143,8 +143,8 @@ class Partitioner {
     } else if (head_count % tp == 0) {
       for (uint64_t rank = 0; rank < tp; ++rank)
         shares.push_back(HeadShare{Range(rank * (head_count / tp), (rank + 1) * (head_count / tp)), {}});
-      // More ranks than heads: neighbouring ranks are replicas of one head, as engines do with grouped-query attention.
     } else if (tp % head_count == 0) {
+      // More ranks than heads: neighbouring ranks are replicas of one head, as engines do with grouped-query attention.
       const uint64_t replicas = tp / head_count;
       for (uint64_t rank = 0; rank < tp; ++rank)
         shares.push_back(HeadShare{Range(rank / replicas, rank / replicas + 1), {rank % replicas, replicas}});

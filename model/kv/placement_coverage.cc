@@ -176,8 +176,8 @@ class CoverageCheck {
       note(Rule::kWorkLimit, layers, heads,
            fmt::format("comparing token ownerships needs more than {} intervals", kTokenRangesMax));
       stopped_ = true;
-      // The first one of the cell only: a document with one mistake then has one message.
     } else if (diagnostic->kind == TokenCoverDiagnostic::Kind::kGap) {
+      // The first one of the cell only: a document with one mistake then has one message.
       note(Rule::kCoverageGap, layers, heads, fmt::format("tokens {}: no owner", range_text(diagnostic->tokens)));
     } else {
       note(Rule::kCoverageOverlap, layers, heads,

@@ -11,7 +11,7 @@
 
 // A copy plan as a set: pattern p and run r make one step, and
 //
-//    Bytes(p, r) = { (source byte, target byte) of each row of r, each index of p's axes and each byte of an item }
+//   Bytes(p, r) = { (source byte, target byte) of each row of r, each index of p's axes and each byte of an item }
 //
 // The bytes of a pair are the disjoint union over its patterns and their runs (I1); planner/kv/lower.cc establishes
 // this. Here the set is only rewritten: sorting axes, joining contiguous ones and counting leave it as it is. Steps are

@@ -11,10 +11,10 @@
 
 // A target's claim is cut into cells (layers x heads, one token ownership of the sources) such that all elements of a
 // cell have the same candidates. The cells of one claim are disjoint, and their union is the part of the claim that any
-// candidate owns. A choice of one candidate for each part of a cell therefore keeps I1, whatever it is; balancing only
-// decides which one. Cells and not elements: the number of cells follows the boundaries of the documents. Why not
-// greedily: with lists of candidates that overlap, a greedy choice may load one NIC twice as much as needed; the flow
-// is exact.
+// candidate owns. A choice of one candidate for each part of a cell therefore keeps I1, whichever it is; balancing only
+// decides which one.
+// Cells and not elements: the number of cells follows the boundaries of the documents. Why not greedily: with lists of
+// candidates that overlap, a greedy choice may load one NIC more than needed; the flow is exact.
 namespace crossdock {
 
 // Cells do not depend on the target's tokens, so all targets with the same layers and heads share them; tokens are
@@ -80,8 +80,9 @@ std::vector<DemandCollector::Item> DemandCollector::find_items(const Claim& targ
 }
 
 // One rank decides how tokens are shared out. Its ownerships partition the tokens of this cell (coverage-gap,
-// coverage-overlap hold for each rank), so the demands of the cell are disjoint and complete. An owner of another rank
-// serves only under an equal token ownership: with another cut of the tokens it would bring some of them twice.
+// coverage-overlap hold for each rank), so the demands of the cell are disjoint, and complete unless the caller left
+// sources out. An owner of another rank serves only under an equal token ownership: with another cut of the tokens it
+// would bring some of them twice.
 void DemandCollector::add_cell(Range layers, Range heads, std::span<const Item> active, uint32_t default_dp,
                                std::map<CellKey, std::vector<Range>>& cells) {
   std::vector<const Claim*> claims;

@@ -17,7 +17,7 @@
 
 // What is computed: the set of byte pairs of a plan,
 //
-//    { (byte of Address(source, x), the same byte of Address(target, x)) : x in Elements(e), e an edge }
+//   { (byte of Address(source, x), the same byte of Address(target, x)) : x in Elements(e), e an edge }
 //
 // as CopyPatterns times PageRuns. For edge e, source view v and target view w, the common block (layers, heads, dims,
 // tokens of e, v and w) is affine on both sides, so it is one pattern. The views of one binding are disjoint and cover
@@ -198,7 +198,7 @@ class Lowering {
         index_of(target_, target_views_, target).classes(tensor.component.name, tokens_per_row);
     items_ = 0;
     const auto layers_of = [](const LayerViews& views) { return views.layers; };
-    // From the axis with the fewest common values inwards, so that most pairs of views are never looked at.
+    // Layers outermost: most views are of other layers, and are never looked at.
     for (const Range layers : plan_.layer_sets[edge.layer_set].ranges())
       for_each_overlapping(source_classes, layers, layers_of, [&](const LayerViews& from) {
         for_each_overlapping(target_classes, layers.intersect(from.layers), layers_of, [&](const LayerViews& to) {

@@ -17,8 +17,8 @@
 
 // What is computed, with the sets of docs/architecture.md, "Definitions": for each target q a set of edges such that
 //
-//    the union of Elements(e) over the edges e of q is Required(q)
-//    the sets Elements(e) of one q are disjoint, and Elements(e) is a subset of Owned(source of e)
+//   the union of Elements(e) over the edges e of q is Required(q)
+//   the sets Elements(e) of one q are disjoint, and Elements(e) is a subset of Owned(source of e)
 //
 // In one data-parallel rank each element has one owner or exactly the declared replicas 0 to n-1 (proved when the
 // placement was read: rules coverage-gap, coverage-overlap, replica-set). So taking one replica by its ordinal for each
@@ -133,8 +133,9 @@ class Planner {
       diagnostics_.add(Rule::kPlanIdentity, source_.label(),
                        fmt::format("is about revision '{}', {} about '{}'", source_.revision()->text(), target_.label(),
                                    target_.revision()->text()));
-    // What a manifest holds of a window follows from its own snapshot; with another interval Live would be another set.
     else if (source_.kind() == SideKind::kStoreManifest && options_.snapshot_tokens != source_.tokens())
+      // What a manifest holds of a window follows from its own snapshot; with another interval Live would be another
+      // set.
       diagnostics_.add(Rule::kPlanIdentity, source_.label(),
                        fmt::format("holds tokens {}, and the plan is about {}", range_text(source_.tokens()),
                                    options_.snapshot_tokens ? range_text(*options_.snapshot_tokens) : "no snapshot"));

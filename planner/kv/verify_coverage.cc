@@ -4,8 +4,8 @@
 
 // Over one tensor, for one end: the owned regions R and the edges E, as boxes of layers x heads with sets of tokens.
 //
-//    kExactlyOnce:  union of E = union of R, and the members of E are disjoint
-//    kContained:    each member of E is a subset of the union of R
+//   kExactlyOnce:  union of E = union of R, and the members of E are disjoint
+//   kContained:    each member of E is a subset of the union of R
 //
 // A slab is a maximal interval of layers with the same active regions, a cell one of heads in it. All elements of a
 // cell with one token are in the same regions, so comparing the tokens of a cell proves all its layers and heads at

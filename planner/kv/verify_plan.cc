@@ -22,10 +22,10 @@
 
 // What is proved, with the sets of docs/architecture.md, "Definitions":
 //
-//    for each edge e from p to q:  Elements(e) is a subset of Owned(p)                   (plan-source)
-//    for each target q:            each element of Required(q) is in exactly one
-//                                  Elements(e)                                           (plan-gap, plan-overlap)
-//                                  and no other element is in any                        (plan-target)
+//   for each edge e from p to q:  Elements(e) is a subset of Owned(p)                   (plan-source)
+//   for each target q:            each element of Required(q) is in exactly one
+//                                 Elements(e)                                           (plan-gap, plan-overlap)
+//                                 and no other element is in any                        (plan-target)
 //
 // Way of the proof: for each (end, tensor) a sweep over layers, then heads, compares owned regions and edges cell by
 // cell; within a cell all elements have the same owners and edges, so one comparison of tokens decides for all of them.
@@ -203,7 +203,7 @@ class PlanCheck {
   }
 
   // Sorted by tensor, then by ownership.
-  // A component name may stand for several tensors, one for each pair of layer groups; layers tell which of them an
+  // A component name may belong to several tensors, one for each pair of layer groups; layers tell which of them an
   // ownership is about.
   bool collect_owned(const PlanOwner& owner) {
     owned_.clear();
