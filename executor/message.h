@@ -83,7 +83,7 @@ struct DoneBody {
   bool activated = false;
 };
 
-// Repeated and doubled messages are usual: each handler must be able to take the same one twice.
+// Its special members are compiled once, in message.cc, and not in each source that moves a message.
 struct MessageBody : std::variant<ExportBody, JobBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody, DoneBody> {
   using Variant = variant;
   using Variant::Variant;
@@ -96,6 +96,7 @@ struct MessageBody : std::variant<ExportBody, JobBody, WriterReceipt, FailureBod
   ~MessageBody();
 };
 
+// Repeated and doubled messages are usual: each handler must be able to take the same one twice.
 struct Message {
   OperationId operation;
   PeerIdentity identity;  // empty from the coordinator

@@ -98,8 +98,8 @@ class ParticipantProtocol : public Protocol {
     return bound == nullptr ? AnyBinding() : *bound;
   }
   // With the operation and this participant's identity.
-  // "target 'p0-t1'", for messages.
   Message message(MessageBody body) const;
+  // "target 'p0-t1'", for messages.
   std::string label() const;
   // "target 'p0-t1' could not be reserved: ..."
   Status could_not(std::string_view what, const Status& status) const;

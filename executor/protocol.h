@@ -68,7 +68,7 @@ struct CancelPost {
   CancelWhere where = CancelWhere::kTransport;
 };
 
-// Data: it can be recorded, compared, and posted later or never.
+// Its special members are compiled once, in protocol.cc, and not in each source that moves a post.
 struct PostCall : std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost,
                                LookupPost, GetPost, ReleaseLeasePost, SendPost, RecvPost, RuntimePost, CancelPost> {
   using Variant = variant;
@@ -82,6 +82,7 @@ struct PostCall : std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, Pu
   ~PostCall();
 };
 
+// Data: it can be recorded, compared, and posted later or never.
 struct Post {
   OpId op;
   PostCall call;

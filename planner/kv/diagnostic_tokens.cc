@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-// For the messages of the command line only, so it takes the direct way: it expands both sets of one (layer, head) and subtracts
-// them. The proof does not depend on it.
+// For the messages of the command line only, so it takes the direct way: it expands both sets of one (layer, head) and
+// subtracts them. The proof does not depend on it.
 namespace crossdock {
 namespace {
 
