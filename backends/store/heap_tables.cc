@@ -4,12 +4,15 @@
 
 namespace crossdock {
 
+// Tables with the contract of tables.h and without a disk: the same checks as RocksDB makes are CHECKs here, so that
+// tests of the store find a wrong order of calls without one.
 Result<std::optional<std::string>> HeapRecordTable::get(const std::string& key) const {
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(key);
   return found == records_.end() ? std::optional<std::string>() : std::optional(found->second);
 }
 
+// The mutex makes the batch atomic for readers. Durability means nothing here: the table lives as long as its process.
 Status HeapRecordTable::write(std::span<const RecordChange> changes, bool) {
   const std::lock_guard lock(mutex_);
   for (const RecordChange& change : changes) {
@@ -40,6 +43,7 @@ class HeapChunkTable::Writer : public SegmentWriter {
 
   Status append(ObjectNumber object, uint32_t chunk, std::span<const std::byte> bytes) override {
     CHECK(segment_of(object) == segment_ && !finished_);
+    // Ascending order, which a file of sorted keys requires.
     CHECK(chunks_->empty() || chunks_->rbegin()->first < std::pair(object, chunk));
     chunks_->emplace(std::pair(object, chunk), std::vector(bytes.begin(), bytes.end()));
     bytes_ += bytes.size();
@@ -72,6 +76,7 @@ Status HeapChunkTable::add(std::vector<std::unique_ptr<SegmentWriter>> segments)
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<SegmentWriter>& each : segments) {
     auto& writer = static_cast<Writer&>(*each);
+    // A segment without a chunk (objects of zeros only) does not exist, as in RocksDB, which has no empty files.
     if (writer.bytes() > 0) CHECK(segments_.emplace(writer.segment(), writer.take()).second);
   }
   return Status();

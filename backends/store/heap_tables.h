@@ -37,6 +37,7 @@ class HeapChunkTable : public ChunkTable {
   class Writer;
 
   mutable std::mutex mutex_;
+  // Shared with readers, so that a removal does not take bytes from under a read.
   std::map<uint64_t, std::shared_ptr<const Chunks>> segments_;
 };
 

@@ -9,6 +9,8 @@
 
 namespace crossdock {
 
+// The catalog is a list of documents beside the data; the store does not know what they mean. Texts are read with all
+// rules again, so a damaged one is kDataLoss and never a wrong layout.
 Result<LayoutCatalog> layout_catalog(const StoreCore& store, const PageDomain& domain) {
   LayoutCatalog catalog(domain);
   TRY(const std::vector<std::string> texts, store.documents(digest(domain)));
@@ -30,6 +32,8 @@ Result<LayoutCatalog> register_layout(StoreCore& store, const PageDomain& domain
   TRY(LayoutCatalog changed, current.with_layout(layout, expected_revision));
   std::vector<std::string> texts;
   for (const CatalogedLayout& each : changed.layouts()) texts.push_back(to_json(each.layout));
+  // Read, change, write back, with no lock in between. The store compares the count again, so of two that register at
+  // once one gets kConflict and repeats (compare and swap).
   TRY_STATUS(store.replace_documents(digest(domain), texts, current.layouts().size()));
   return changed;
 }

@@ -30,6 +30,7 @@ Status write_number(RecordTable& records, std::string_view key, uint64_t number)
   return records.write(std::span(&change, 1), true);
 }
 
+// A store without the record is new: the format is written before anything else, so no store with data lacks it.
 Status check_format(RecordTable& records) {
   TRY(const std::optional<std::string> written, records.get(std::string(kFormatKey)));
   if (!written) return write_number(records, kFormatKey, kStoreFormat);
@@ -53,12 +54,17 @@ Result<uint64_t> first_lease_of_next_life(RecordTable& records) {
     if (!in.at_end() || life >= UINT32_MAX)
       return Status(Code::kDataLoss, fmt::format("the store's record '{}' is damaged", kLifeKey));
   }
+  // Before the first lease of this life is given, so a crash wastes a number and never repeats one.
   TRY_STATUS(write_number(records, kLifeKey, life + 1));
   return life << kLifeShift;
 }
 
 }  // namespace
 
+// Recovery. Memory is derived from the records; nothing else survives a restart. Publications come first, since leases
+// and transactions refer to them, and the collection comes last, when everything that names a segment is known (I4). It
+// deletes only segments that no record names and publications that are marked as removed, so a crash in the middle of
+// it is repaired by the next opening.
 Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> records,
                                                    std::unique_ptr<ChunkTable> chunks, StoreOptions options) {
   if (options.chunk_bytes == 0) return Status(Code::kInvalidArgument, "chunks of 0 bytes");
@@ -95,12 +101,14 @@ Result<std::unique_ptr<StoreCore>> StoreCore::open(std::unique_ptr<RecordTable> 
     const TimePoint time = is_open ? record.time + record.target.lease : record.time;
     state.ledger.restore(record.state, record.target, time);
     if (is_open) state.uploads[record.state.txn];
+    // Also of publications that were removed since: a sequence names one publication for ever.
     if (record.state.sequence) state.last_sequence = std::max(state.last_sequence, *record.state.sequence);
     return Status();
   }));
   // A number that an interrupted upload used is not given out again, since its segment may still be in the table.
   TRY(const std::vector<uint64_t> segments, state.chunks->segments());
   for (const uint64_t segment : segments) state.last_segment = std::max(state.last_segment, segment);
+  // No other thread knows the store yet; abort() and collect() ask for the mutex all the same.
   std::unique_lock lock(state.mutex);
   for (const TxnId& txn : state.ledger.silent(now)) TRY_STATUS(state.abort(txn, "its uploader fell silent").status());
   state.crash_point("recovery-aborted");
@@ -155,6 +163,9 @@ Result<StoreStats> StoreCore::stats() const {
   return stats;
 }
 
+// Reads chunks as a get does. Snapshots are read under leases of its own, so a removal during the check does not look
+// like damage; pages are not leased here. Damage is reported and does not end the check; only a caller that cancels
+// does.
 Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64_t)>& progress) const {
   const State& state = *state_;
   auto& self = const_cast<StoreCore&>(*this);
@@ -221,6 +232,7 @@ Status StoreCore::replace_documents(const Sha256Digest& list, const std::vector<
                                     uint64_t expected_count) {
   const std::lock_guard lock(state_->mutex);
   TRY(const std::vector<std::string> current, documents(list));
+  // Compare and swap with the mutex held. The count stands for a revision, since lists only grow (layout_registry.cc).
   if (current.size() != expected_count)
     return Status(Code::kConflict, fmt::format("the list has {} documents, not {}", current.size(), expected_count));
   ByteWriter out;

@@ -25,12 +25,29 @@
 //   I4  A segment that is not Named is dropped by collect(), at the latest by the next opening. A publication that is
 //       removed is dropped when it leaves Held; its records go last, so that a crash in between repeats the drop.
 //   R4  begin, commit and abort may be repeated. The ledger (executor/upload_ledger.h) decides which of commit and
-//   abort
-//       wins; a call returns OK only after the record of that decision was written.
+//       abort wins; a call returns OK only after the record of that decision was written.
+//
+// The state of one upload. The ledger has the transition in memory; the record follows, and only then the call returns.
+//
+//   unknown    --begin-->   open        t/NAME, not durable; no segments yet
+//   open       --put-->     open        segments grow, unseen by readers; no record changes
+//   open       --commit-->  committing  only in memory: puts, aborts and second commits are refused until it ends
+//   committing --OK-->      committed   segments durable, then p/ m/ o/ k/ t/ in one durable batch
+//   committing --error-->   open        the data may be part of the table; a repeated commit or an abort follows
+//   open       --abort-->   aborted     t/NAME durable, then the segments go
+//   unknown    --abort-->   aborted     a tombstone: a begin that arrives late finds it and is refused
+//
+// A receipt says that a fragment was taken; the one that completes an object has its checksums as stored. It is not a
+// promise of durability: only a commit that returned OK is.
+//
+// Locks: `mutex` covers every map. It is released around I/O on bulk data only (commit, drop, put, get); what such a
+// section relies on afterwards is kept stable by the ledger's committing state, by `dropping`, or is looked up again.
 
 namespace crossdock {
 namespace {
 
+// The store wrote these manifests itself, after their rules were checked, so the limits for foreign documents do not
+// apply. A commit refuses a text that passes these.
 JsonLimits manifest_limits() {
   JsonLimits limits;
   limits.bytes_max = UINT32_MAX;
@@ -53,6 +70,7 @@ Status check_name(std::string_view what, const std::string& name) {
 
 }  // namespace
 
+// The crash tests stop the process at each of these and open the store again; a new order of writes needs a new point.
 const std::vector<std::string_view> kCrashPoints = {
     "begin-recorded", "put-object-written", "commit-before-data", "commit-after-data", "commit-published",
     "abort-recorded", "remove-recorded",    "drop-after-data",    "gc-begin",          "gc-orphans-dropped",
@@ -64,6 +82,7 @@ StoreCore::State::State(std::unique_ptr<RecordTable> record_table, std::unique_p
     : options(std::move(store_options)),
       records(std::move(record_table)),
       chunks(std::move(chunk_table)),
+      // At least one chunk: a share is cut to what exists at all, so a smaller budget would not hold a chunk's buffer.
       staging(std::max<uint64_t>(options.staging_bytes, options.chunk_bytes)),
       ledger(options.ledger) {}
 
@@ -96,16 +115,20 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
   const bool is_known = state.ledger.target(txn) != nullptr;
   if (!is_known && target.content) {
     const auto published = state.contents.find(*target.content);
+    // Refused early, before any byte moves. The commit asks again, since another upload may publish first.
     // An expired publication does not conflict: the commit removes it.
     if (published != state.contents.end() && state.is_live(state.publications.at(published->second), state.now()))
       return Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
                                                  target.content->hex(), published->second));
   }
   TRY(const TxnState begun, state.ledger.begin(txn, target, state.now()));
+  // Repeated (R4): the record exists. Only a new transaction is written.
   if (is_known || begun.phase != TxnPhase::kOpen) return begun;
   // Not durable: a begin that a loss of power takes has no data yet, and its uploader begins again.
   const Status written = state.write({{txn_key(txn), encode(TxnRecord{begun, target, state.now()})}}, false);
   if (!written.ok()) {
+    // The record may be in the table nevertheless (tables.h). It then names an open transaction without data, which the
+    // next opening aborts at the end of its lease (I4).
     state.ledger.undo_begin(txn);
     return written;
   }
@@ -116,6 +139,8 @@ Result<TxnState> StoreCore::begin(const TxnId& txn, const UploadTarget& target) 
 
 namespace {
 
+// The ledger has found every object of the manifest (start_commit), and both lists change together under the mutex. A
+// difference is refused all the same: it would publish an object without bytes (I2).
 Result<std::vector<ObjectNumber>> numbers_of(const ManifestEnvelope& manifest, const UploadData& upload) {
   std::vector<ObjectNumber> numbers;
   for (const StoredObject& object : manifest.objects) {
@@ -135,9 +160,13 @@ uint64_t bytes_of(const std::vector<StoredObject>& objects) {
 
 }  // namespace
 
+// Publishes an upload: data first, then one batch of records. Every return between start_commit and committed() goes
+// through `failed`, or the transaction would stay in the committing state and could never end (I4).
 Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publication) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
+  // Checks that the upload holds exactly the objects of the publication, with equal checksums (I1), and that no put is
+  // under way. What follows does not check that again.
   TRY(const TxnState started, state.ledger.start_commit(txn, publication, state.now()));
   if (started.phase != TxnPhase::kOpen) return started;
   const auto failed = [&](Status status) {
@@ -151,6 +180,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     if (state.is_live(other, state.now()))
       return failed(Status(Code::kConflict, fmt::format("snapshot {} is stored already, as publication {}",
                                                         target.content->hex(), other.sequence)));
+    // It has expired, so lookups do not find it anyway. Its name has to be free before the new publication takes it.
     if (const Status removed = state.mark_removed(other); !removed.ok()) return failed(removed);
   }
   if (publication.ttl && publication.ttl->ns() <= 0)
@@ -178,6 +208,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     state.crash_point("commit-after-data");
     lock.lock();
     if (!status.ok()) {
+      // add() makes all segments part of the table or none, so no object of this upload can be relied on.
       // The segments are gone with their writers; the next commit names the objects that have to be put again.
       for (const auto& [object, number] : upload.objects) state.ledger.object_lost(txn, object);
       upload.objects.clear();
@@ -188,6 +219,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
 
   // Then one atomic, durable write that makes it visible (I2). A repeated commit uses the same sequence, so a
   // publication whose write ended unknown is written over and not doubled.
+  // Set before the write and kept on failure: an abort finds by it the records that may have been written.
   if (!upload.sequence) upload.sequence = ++state.last_sequence;
   PublicationRecord record;
   record.sequence = *upload.sequence;
@@ -196,6 +228,8 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   record.tenant = target.tenant;
   record.created = state.now();
   if (publication.ttl) record.expires = record.created + *publication.ttl;
+  // All numbers that were ever given to the upload, also those of segments that were given up: naming one that does not
+  // exist is harmless, and not naming one that exists would let collect() drop data of a publication.
   record.segments.assign(upload.numbers.begin(), upload.numbers.end());
   ObjectsRecord objects;
   std::vector<RecordChange> changes;
@@ -236,11 +270,14 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   closed.state.phase = TxnPhase::kCommitted;
   closed.state.sequence = record.sequence;
   changes.push_back({txn_key(txn), encode(closed)});
+  // Records of the transaction and of the publication go in the same batch, so no crash leaves one without the other
+  // (I2, R4).
   // An error does not say that nothing was written: the process may die before the table recovers (tables.h).
   if (const Status written = state.write(std::move(changes), true); !written.ok())
     return failed(Status(Code::kOutcomeUnknown,
                          fmt::format("publication {} may have been written: {}", record.sequence, written.message())));
   state.crash_point("commit-published");
+  // From here on memory follows the table; nothing below can fail.
   if (record.content) state.contents[*record.content] = record.sequence;
   uint64_t& tenant_bytes = state.published_bytes[record.tenant];
   tenant_bytes = saturating_add(tenant_bytes, record.bytes);
@@ -250,6 +287,10 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
   return committed;
 }
 
+// Order: ledger, record, segments. The ledger first, so that from now on no commit can win. When the record cannot be
+// written the upload stays in `uploads` with a closed transaction; the caller's next abort or collect() writes it
+// again. A crash before the record leaves the transaction open, and one behind it leaves segments that no record names:
+// both are collected (I4).
 Result<TxnState> StoreCore::State::abort(const TxnId& txn, const std::string& reason) {
   TRY(const TxnState ended, ledger.abort(txn, reason, now()));
   if (ended.phase != TxnPhase::kAborted) return ended;
@@ -299,10 +340,14 @@ Result<TxnState> StoreCore::abort(const TxnId& txn) {
   return state.abort(txn, "by its uploader");
 }
 
+// Finds and leases in one critical section: a removal either comes before and is seen, or comes after and waits for the
+// lease. The lease's record is not durable: after a loss of power its holder's gets fail with kConflict, and it looks
+// up again.
 Result<Found> StoreCore::lookup(const Lookup& lookup) {
   State& state = *state_;
   TRY_STATUS(check_name("the lease holder's name", lookup.lease.holder));
   const std::lock_guard lock(state.mutex);
+  // Leases that are over count until collect() runs; the limit bounds memory, not holders.
   if (state.leases.size() >= state.options.lease_count_max)
     return Status(Code::kUnavailable, fmt::format("{} leases are held, which is the limit", state.leases.size()));
   Found found;
@@ -316,12 +361,16 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
     TRY(const std::string text, state.required_record(key));
     TRY(const ObjectsRecord objects, decode<ObjectsRecord>(key, text));
     const std::vector<StoredObject>& stored = found.manifest->objects;
+    // Manifest and numbers are two records of one batch. A difference is damage, and pairing them by index would read
+    // the bytes of another object.
     if (objects.numbers.size() != stored.size())
       return Status(Code::kDataLoss, fmt::format("publication {} has {} objects and {} numbers of objects",
                                                  record->sequence, stored.size(), objects.numbers.size()));
     for (size_t i = 0; i < stored.size(); ++i) found.objects.push_back(FoundObject{stored[i], objects.numbers[i]});
     sequences.insert(record->sequence);
   } else {
+    // Pages that are not stored are left out of the answer and are no error: the caller asks for a prefix and uses what
+    // exists. Each page is complete by itself (I2).
     for (const PageObjectKey& page : std::get<std::vector<PageObjectKey>>(lookup.key)) {
       const std::string key = page_key(page);
       TRY(const std::optional<std::string> text, state.records->get(key));
@@ -338,6 +387,7 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
   lease.holder = lookup.lease.holder;
   lease.end = now + lookup.lease.duration;
   lease.sequences.assign(sequences.begin(), sequences.end());
+  // Before memory: on an error no publication is held by a lease that the caller never heard of.
   TRY_STATUS(state.write({{numbered_key(kLeasePrefix, lease.id.value()), encode(lease)}}, false));
   for (const uint64_t sequence : sequences) ++state.lease_counts[sequence];
   found.lease = lease.id;
@@ -380,6 +430,8 @@ Result<AnyManifest> StoreCore::manifest(const ContentId& content) const {
   return state.manifest_of(record->sequence);
 }
 
+// Repeatable (R4): a lease that is not known is released already. The lease is gone before drop() is tried, so an error
+// of the drop does not bring it back; collect() then drops what is left (I4).
 Status StoreCore::release(LeaseId lease) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
@@ -392,6 +444,7 @@ Status StoreCore::release(LeaseId lease) {
     if (--state.lease_counts[sequence] == 0) state.lease_counts.erase(sequence);
   for (const uint64_t sequence : sequences) {
     const auto publication = state.publications.find(sequence);
+    // Looked up again in each round, because drop() releases the mutex.
     if (publication != state.publications.end() && publication->second.removed && !state.is_leased(sequence))
       TRY_STATUS(state.drop(sequence, lock));
   }
@@ -438,10 +491,12 @@ Status StoreCore::State::drop(uint64_t sequence, std::unique_lock<std::mutex>& l
   lock.lock();
   dropping.erase(sequence);
   TRY_STATUS(status);
+  // Not durable: after a loss of power the publication is back, still marked as removed, and is dropped again.
   TRY_STATUS(write({{numbered_key(kPublicationPrefix, sequence), std::nullopt},
                     {numbered_key(kManifestPrefix, sequence), std::nullopt},
                     {numbered_key(kObjectsPrefix, sequence), std::nullopt}},
                    false));
+  // The quota counts removed publications until here: their bytes occupy the disk for as long as a lease holds them.
   uint64_t& bytes = published_bytes[record.tenant];
   bytes -= std::min(bytes, record.bytes);
   if (bytes == 0) published_bytes.erase(record.tenant);
@@ -464,9 +519,13 @@ Status StoreCore::remove(const ContentId& content) {
     if (!found.ok()) return aborted ? Status() : found.status();
     sequence = found.value()->sequence;
   }
+  // The mutex was released in between, so a second removal or an expiry may have come first; that call decides by the
+  // record as it is now.
   return remove_publication(sequence);
 }
 
+// Pins are checked and the removal recorded in one critical section, so a pin is either seen here or is refused because
+// the publication is removed.
 Status StoreCore::remove_publication(uint64_t sequence) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
@@ -487,6 +546,7 @@ Status StoreCore::pin(uint64_t sequence, const std::string& holder) {
   const std::lock_guard lock(state.mutex);
   const auto found = state.publications.find(sequence);
   if (found == state.publications.end() || found->second.removed) return no_publication(sequence);
+  // Changed as a copy, so that memory stays as recorded when the write fails.
   PublicationRecord pinned = found->second;
   pinned.pins.insert(holder);
   TRY_STATUS(state.write({{numbered_key(kPublicationPrefix, sequence), encode(pinned)}}, true));
@@ -507,6 +567,9 @@ Status StoreCore::unpin(uint64_t sequence, const std::string& holder) {
   return Status();
 }
 
+// Brings the store back to what is Named and Held (I4). The order matters: aborts free names of segments, ended leases
+// free publications, expired publications join those to drop, and the sweep of segments comes last, when everything
+// that may be named is known. Each step is idempotent, so a crash or an error in the middle costs only a repetition.
 Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
   GcReport report;
   const TimePoint time = now();
@@ -555,6 +618,8 @@ Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
   std::set<uint64_t> named;
   for (const auto& [sequence, record] : publications) named.insert(record.segments.begin(), record.segments.end());
   for (const auto& [txn, upload] : uploads) named.insert(upload.numbers.begin(), upload.numbers.end());
+  // With the mutex held since `named` was filled, no upload can get a number in between. A segment above `newest` was
+  // not given out by this store, so it is not ours to remove.
   const uint64_t newest = last_segment;
   TRY(std::vector<uint64_t> orphans, chunks->segments());
   std::erase_if(orphans, [&](uint64_t segment) { return segment > newest || named.contains(segment); });

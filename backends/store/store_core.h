@@ -97,7 +97,8 @@ struct VerifyReport {
 class StoreCore : public BlockingStore {
  public:
   // Recovers: open transactions whose lease is over are aborted, segments that nothing names are collected, counters
-  // are made anew from the records.
+  // are made anew from the records. kInvalidArgument: options or a format that this program does not know; kDataLoss: a
+  // record that cannot be read.
   static Result<std::unique_ptr<StoreCore>> open(std::unique_ptr<RecordTable> records,
                                                  std::unique_ptr<ChunkTable> chunks, StoreOptions options);
   ~StoreCore() override;
@@ -110,15 +111,22 @@ class StoreCore : public BlockingStore {
   Result<GetReport> get(const GetStep& step, const MemoryRegistry& memory) override;
   Status release(LeaseId lease) override;
 
+  // Every publication by ascending sequence, removed ones included.
   Result<std::vector<PublicationInfo>> list() const;
+  // kNotFound when lookups do not find the snapshot. Takes no lease: the data may be removed meanwhile.
   Result<AnyManifest> manifest(const ContentId& content) const;
   // Lookups do not find it from now on; holders of leases can still read it; open uploads of it are aborted. kConflict,
   // naming the holders, when it is pinned; kNotFound when it is not published.
   Status remove(const ContentId& content);
+  // The same for one publication, pages included; open uploads go on.
   Status remove_publication(uint64_t sequence);
   // A pin keeps a publication from being removed, expired or evicted until it is taken away.
+  // Durable. A second pin of the same holder changes nothing. kNotFound when the publication is removed or unknown;
+  // unpin: also when it has no pin of this holder.
   Status pin(uint64_t sequence, const std::string& holder);
   Status unpin(uint64_t sequence, const std::string& holder);
+  // Aborts silent uploads, ends leases, removes what has expired, drops what is removed and not leased, and segments
+  // that nothing names. Does nothing by itself: the owner of the store calls it from time to time.
   Result<GcReport> gc();
   Result<StoreStats> stats() const;
   // Reads every chunk. `progress` gets the bytes read so far and in all; it stops early when that returns false.

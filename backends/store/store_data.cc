@@ -1,4 +1,18 @@
 // Bulk data: objects into segments, and chunks back out of them.
+//
+//   object    the bytes of one part. Its payload is what writers send; padding between and behind it is zero.
+//   fragment  what one writer sends of an object, in one put. An object is complete when its fragments add up to the
+//   payload. segment   objects one after another. At any time either `uploads` or exactly one put has a segment, never
+//   both, so a
+//             writer is used by one thread without a lock.
+//
+// put: admit (ledger) -> bytes -> fragment_taken -> [object into a segment] -> object_stored. The mutex is held only
+// for the calls of the ledger, never while bytes are copied. The transaction may therefore be aborted at any point in
+// between: each step asks the ledger again, and bytes that were written for an aborted transaction lie in a segment
+// that is destroyed and never handed over (I2, I4).
+//
+// get: lease -> chunks -> checksum -> copy. No byte reaches the target before the checksum of its whole chunk was
+// compared (I5); a get that fails may have written the chunks before the bad one (R3).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +31,7 @@ constexpr size_t kChunksAtOnce = 16;  // that one get reads before it hands them
 // A get knows the size of its own part only. It assumes a restore of many parts, so its writes go past the cache.
 constexpr uint64_t kRestoredBytes = kStreamingTotalBytesMin;
 
+// In the form without a sum: offset + span may pass 2^64, region_bytes - span cannot.
 Status check_region(uint64_t offset, uint64_t span, uint64_t region_bytes, const RegionKey& key) {
   if (span <= region_bytes && offset <= region_bytes - span) return Status();
   return Status(Code::kInvalidArgument, fmt::format("a step ends at byte {} of region {}, which has {}",
@@ -39,6 +54,7 @@ std::string chunk_text(const FoundObject& object, uint64_t chunk) {
 
 }  // namespace
 
+// Blocks until the bytes are free. A request above the whole budget is cut to it, else it would wait for ever.
 uint64_t Staging::take(uint64_t bytes) {
   bytes = std::min(bytes, bytes_max_);
   std::unique_lock lock(mutex_);
@@ -51,9 +67,12 @@ uint64_t Staging::take(uint64_t bytes) {
 void Staging::give(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   left_ += bytes;
+  // All, not one: the waiter that is woken first may want more than was given back.
   freed_.notify_all();
 }
 
+// The checksum of chunks that are not stored (docs/store.md). Computed piece by piece, so that no chunk of zeros is
+// allocated.
 uint32_t StoreCore::State::zero_crc(uint64_t bytes) const {
   static constexpr std::array<std::byte, 4096> kZeros = {};
   uint32_t sum = 0;
@@ -63,6 +82,8 @@ uint32_t StoreCore::State::zero_crc(uint64_t bytes) const {
 
 uint64_t StoreCore::State::next_segment() { return ++last_segment; }
 
+// A segment that no other put is writing, or a new one; so as many segments grow as puts run at once. The number is
+// recorded in `numbers` before the file exists: collect() never takes the segment for an orphan.
 Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnId& txn) {
   uint64_t number = 0;
   {
@@ -80,6 +101,7 @@ Result<std::unique_ptr<UploadSegment>> StoreCore::State::take_segment(const TxnI
     upload.numbers.insert(number);
   }
   auto made = std::make_unique<UploadSegment>();
+  // Without the mutex: the backend opens a file here.
   made->number = number;
   TRY(made->writer, chunks->new_segment(number));
   return made;
@@ -95,6 +117,7 @@ Status StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSe
     segment->finished = true;
   }
   const std::lock_guard lock(mutex);
+  // Under a new lock: the transaction may have ended since the caller looked.
   const auto found = uploads.find(txn);
   if (found == uploads.end()) return last;  // aborted meanwhile
   if (last.ok()) {
@@ -112,6 +135,7 @@ Status StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSe
 template <class FillChunk>
 Result<StoredObject> StoreCore::State::append_object(const TxnId& txn, const PutStep& step, FillChunk fill_chunk) {
   TRY(std::unique_ptr<UploadSegment> segment, take_segment(txn));
+  // Cannot overflow: a segment's number is below 2^40 - 1 (tables.h), and give_segment() retires one with 2^24 objects.
   const ObjectNumber number(segment->number * kObjectsPerSegment + segment->object_count++);
   StoredObject stored;
   stored.id = step.object;
@@ -119,6 +143,7 @@ Result<StoredObject> StoreCore::State::append_object(const TxnId& txn, const Put
   stored.chunk_bytes = options.chunk_bytes;
   const uint64_t chunk_count = div_round_up(step.object_bytes, options.chunk_bytes);
   stored.chunk_crc32c.reserve(chunk_count);
+  // Waits with a segment in hand, which cannot deadlock: no put waits for a segment.
   const Staging::Share share(staging, std::min<uint64_t>(options.chunk_bytes, step.object_bytes));
   std::vector<std::byte> buffer(std::min<uint64_t>(options.chunk_bytes, step.object_bytes));
   std::optional<uint32_t> zeros;
@@ -126,8 +151,11 @@ Result<StoredObject> StoreCore::State::append_object(const TxnId& txn, const Put
   for (uint64_t chunk = 0; chunk < chunk_count && status.ok(); ++chunk) {
     const Range range = chunk_range(chunk, options.chunk_bytes, step.object_bytes);
     const std::span<std::byte> bytes = std::span(buffer).first(range.size());
+    // Only a chunk into which no step writes is left out. A chunk of payload that happens to be zero is stored, which
+    // costs bytes but keeps the test cheap.
     if (fill_chunk(range, bytes)) {
       stored.chunk_crc32c.push_back(crc32c(bytes));
+      // put() has refused objects of more than 2^32 - 1 chunks.
       status = segment->writer->append(number, static_cast<uint32_t>(chunk), bytes);
     } else if (range.size() == options.chunk_bytes) {
       if (!zeros) zeros = zero_crc(options.chunk_bytes);
@@ -137,6 +165,7 @@ Result<StoredObject> StoreCore::State::append_object(const TxnId& txn, const Put
     }
   }
   if (status.ok()) {
+    // Before give_segment(), which takes the object back when the segment's end fails.
     segment->objects.push_back(step.object);
     const std::lock_guard lock(mutex);
     if (const auto found = uploads.find(txn); found != uploads.end()) found->second.objects[step.object] = number;
@@ -145,6 +174,7 @@ Result<StoredObject> StoreCore::State::append_object(const TxnId& txn, const Put
   return stored;
 }
 
+// For objects with one writer: gathers chunk by chunk, so a put needs one chunk of memory whatever the object's size.
 Result<StoredObject> StoreCore::State::write_object(const TxnId& txn, const PutStep& step,
                                                     const MemoryRegistry& memory) {
   const std::span<const CopyStep> steps = step.steps.steps();
@@ -160,6 +190,7 @@ Result<StoredObject> StoreCore::State::write_object(const TxnId& txn, const PutS
     bool is_clean = false;
     for (const CopyStep& each : steps) {
       if (!touches(each, StepEnd::kTarget, range)) continue;
+      // The buffer still has the chunk before. Padding has to be zero, or equal content would have different checksums.
       if (!std::exchange(is_clean, true)) std::memset(bytes.data(), 0, bytes.size());
       copy_step_within(each, StepEnd::kTarget, range, sources[each.source_region].bytes(), bytes);
     }
@@ -167,6 +198,8 @@ Result<StoredObject> StoreCore::State::write_object(const TxnId& txn, const PutS
   });
 }
 
+// Writers of one object copy at the same time without a lock: fragments are disjoint by the plan's proof
+// (plan-overlap), and admit() has checked that every step ends inside the object.
 Status StoreCore::State::assemble(const PutStep& step, const MemoryRegistry& memory, Assembly& assembly) {
   const std::span<const CopyStep> steps = step.steps.steps();
   if (steps.empty()) return Status();
@@ -188,6 +221,9 @@ Result<StoredObject> StoreCore::State::write_assembled(const TxnId& txn, const P
   });
 }
 
+// Between admit() and the ledger's next word the fragment is "under way": a repetition of the same put is told to wait,
+// so bytes are never written twice at once. Every error path calls fragment_failed(), or a repetition would wait for
+// ever.
 Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const MemoryRegistry& memory) {
   State& state = *state_;
   if (step.object_bytes > uint64_t{UINT32_MAX} * state.options.chunk_bytes)
@@ -195,6 +231,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
                   fmt::format("object '{}' has {} bytes, at most {} can be stored", step.object.text(),
                               step.object_bytes, uint64_t{UINT32_MAX} * state.options.chunk_bytes));
   TRY_STATUS(check_reach(step.steps, step.object));
+  // One writer has it all: no assembly is needed.
   const bool is_whole = step.steps.total_bytes() == step.payload_bytes;
   std::shared_ptr<Assembly> assembly;
   {
@@ -207,6 +244,8 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
       return status;
     };
     UploadData& upload = state.uploads[txn];
+    // After admit(), which has counted the object already; so two puts at once cannot both fit into the last bytes of a
+    // quota.
     if (state.tenant_bytes(tenant) > state.options.quota_bytes) {
       const uint64_t others = state.tenant_bytes(tenant) - step.object_bytes;
       state.ledger.fragment_failed(txn, step);
@@ -226,12 +265,15 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
                                            "together here",
                                            step.object.text(), step.object_bytes, state.options.assembly_bytes)));
         }
+        // The subtraction cannot wrap: larger objects were refused above. kUnavailable, because memory comes back when
+        // other objects are complete or their uploads end.
         if (state.assembly_bytes > state.options.assembly_bytes - step.object_bytes) {
           upload.assemblies.erase(step.object);
           return refuse(Status(Code::kUnavailable,
                                fmt::format("objects of {} bytes wait for other writers", state.assembly_bytes)));
         }
         known = std::make_shared<Assembly>();
+        // Charged once for all writers of the object; given back when it is stored, or by the abort.
         known->charged = step.object_bytes;
         state.assembly_bytes += step.object_bytes;
         known->bytes.resize(step.object_bytes);
@@ -258,6 +300,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
     const std::lock_guard lock(state.mutex);
     TRY(complete, state.ledger.fragment_taken(txn, step));
     if (!complete) {
+      // Without checksums: the object is not complete, so there are none as stored.
       return PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt, true};
     }
   }
@@ -268,6 +311,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
   }
   state.crash_point("put-object-written");
   const std::lock_guard lock(state.mutex);
+  // An upload that was aborted meanwhile has given the charge back itself (State::abort).
   if (const auto found = state.uploads.find(txn); !is_whole && found != state.uploads.end()) {
     state.assembly_bytes -= assembly->charged;
     found->second.assemblies.erase(step.object);
@@ -275,11 +319,14 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
   return state.ledger.object_stored(txn, step, std::move(*stored));
 }
 
+// Hands out verified chunks only (I5). `taken_ok` tells an error of this code, which names the chunk, from one of the
+// table, which does not know objects.
 Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const uint64_t> chunk_list,
                                      const UseChunk& use, GetReport& report) const {
   const StoredObject& stored = object.object;
   if (stored.chunk_bytes == 0)
     return Status(Code::kDataLoss, fmt::format("object '{}' has chunks of 0 bytes", stored.id.text()));
+  // Half of the budget at most, so that one get does not make all others wait.
   const uint64_t at_once = std::clamp<uint64_t>(staging.bytes_max() / stored.chunk_bytes / 2, 1, kChunksAtOnce);
   while (!chunk_list.empty()) {
     const std::span<const uint64_t> batch = chunk_list.first(std::min<size_t>(at_once, chunk_list.size()));
@@ -296,6 +343,7 @@ Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const 
         return Status(Code::kDataLoss, fmt::format("{} has no checksum", chunk_text(object, chunk)));
       const uint32_t expected = stored.chunk_crc32c[chunk];
       if (!found) {
+        // A chunk that is missing is right only where the manifest says that it is zero.
         if (expected != zero_crc(length))
           return Status(Code::kDataLoss, fmt::format("{} is not there", chunk_text(object, chunk)));
         const std::vector<std::byte> zeros(length);
@@ -322,6 +370,8 @@ Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const 
   return Status();
 }
 
+// The object has to lie in a segment of a publication that the lease holds. So a get cannot read data that may be
+// dropped meanwhile, nor objects of others by guessing numbers.
 Status StoreCore::State::check_lease(const GetStep& step) const {
   const FoundObject& object = *step.object;
   const std::lock_guard lock(mutex);
@@ -340,6 +390,7 @@ Status StoreCore::State::check_lease(const GetStep& step) const {
                                              object.object.id.text(), object.number.value(), step.lease.value()));
 }
 
+// All checks come before the first chunk is read, so a refused get has changed nothing.
 Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memory) {
   State& state = *state_;
   const FoundObject& object = *step.object;
@@ -349,6 +400,7 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
   if (steps.empty()) return report;
   TRY_STATUS(check_reach(step.steps, object.object.id));
   const std::vector<RegionKey>& keys = step.steps.work().target_regions;
+  // Held until the get returns: a revoke of these regions waits for it (R6).
   TRY(const std::vector<MemoryRegistry::Access> targets, memory.access_all(keys));
   for (const CopyStep& each : steps) {
     TRY_STATUS(check_region(each.target_offset, each.target_span(), targets[each.target_region].bytes().size(),

@@ -9,6 +9,12 @@
 namespace crossdock {
 namespace {
 
+// Each record has one encode() and one read(), with the fields in the same order (docs/store.md). There are no tags and
+// no version in a record: kStoreFormat covers all of them, and a change of a record is a new format.
+//
+// Reading checks nothing on its way. A ByteReader that ran out of bytes gives zeros and remembers it, and decode() asks
+// once at the end. Counts come through count(width), which bounds them by the bytes that are left, so a damaged count
+// allocates no more than the record's own size.
 void put(ByteWriter& out, const std::optional<ContentId>& content) { out.text(content ? content->hex() : ""); }
 
 void get(ByteReader& in, std::optional<ContentId>& content) {
@@ -51,6 +57,7 @@ TimePoint time_of(ByteReader& in) { return TimePoint::from_ns(in.i64()); }
 
 void read(ByteReader& in, TxnRecord& record) {
   record.state.txn = TxnId(std::string(in.text()));
+  // A value that no phase has becomes kAborted, the end that publishes nothing.
   record.state.phase = static_cast<TxnPhase>(std::min<uint8_t>(in.u8(), 2));
   record.state.reason = in.text();
   get(in, record.state.sequence);
@@ -100,8 +107,10 @@ void read(ByteReader& in, LeaseRecord& record) {
 
 std::string txn_key(const TxnId& txn) { return fmt::format("{}{}", kTxnPrefix, txn.text()); }
 
+// Hexadecimal with all 16 digits, so that the order of bytes in the table is the order of numbers.
 std::string numbered_key(std::string_view prefix, uint64_t number) { return fmt::format("{}{:016x}", prefix, number); }
 
+// The part comes last, because it is the only field of free length.
 std::string page_key(const PageObjectKey& key) {
   return fmt::format("{}{}/{}/{}/{}", kPagePrefix, key.page.digest().hex(), key.layout.hex(),
                      key.object == PageObject::kRows ? 'r' : 's', key.part.text());

@@ -18,6 +18,7 @@
 namespace crossdock {
 
 // The bytes of chunk `chunk` of an object.
+// The products do not overflow for objects that put() admitted: at most 2^32 - 1 chunks of 32 bits.
 inline Range chunk_range(uint64_t chunk, uint64_t chunk_bytes, uint64_t object_bytes) {
   return Range(chunk * chunk_bytes, std::min((chunk + 1) * chunk_bytes, object_bytes));
 }
@@ -83,6 +84,8 @@ struct UploadData {
   std::optional<uint64_t> sequence;
 };
 
+// Everything a store knows between two calls. Methods that do bulk I/O take the mutex only for their look into the
+// maps.
 struct StoreCore::State {
   State(std::unique_ptr<RecordTable> record_table, std::unique_ptr<ChunkTable> chunk_table, StoreOptions store_options);
 
@@ -134,8 +137,10 @@ struct StoreCore::State {
   const StoreOptions options;
   const std::unique_ptr<RecordTable> records;
   const std::unique_ptr<ChunkTable> chunks;
+  // Waited for without the mutex: a get that waits must not stop the put that will give memory back.
   mutable Staging staging;
 
+  // Guards all that follows.
   mutable std::mutex mutex;
   UploadLedger ledger;
   std::map<TxnId, UploadData> uploads;
@@ -144,6 +149,7 @@ struct StoreCore::State {
   std::map<std::string, uint64_t> published_bytes;
   std::map<LeaseId, LeaseRecord> leases;
   std::map<uint64_t, uint64_t> lease_counts;  // by publication
+  // The last numbers that were given out; numbers are never given twice in the life of a store.
   uint64_t last_segment = 0;
   uint64_t last_sequence = 0;
   uint64_t last_lease = 0;
