@@ -18,6 +18,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
+// Reads of any offset and length, by aligned reads of the direct file into a huge page and a copy out of it.
 // To RocksDB it is no direct file: of one that is, RocksDB copies each block out of an aligned buffer of its own.
 class HugePageReads final : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
@@ -33,6 +34,8 @@ class HugePageReads final : public rocksdb::FSRandomAccessFileOwnerWrapper {
     const HugePages::Share page(*pages_);
     size_t done = 0;
     while (done < bytes) {
+      // Rounded down, and the length up, to what direct reads require. Both stay within one page, since the page is a
+      // multiple of the alignment.
       const uint64_t begin = (offset + done) / alignment_ * alignment_;
       const uint64_t end = std::min(offset + bytes, begin + kHugePageBytes);
       Slice got;
@@ -53,6 +56,8 @@ class HugePageReads final : public rocksdb::FSRandomAccessFileOwnerWrapper {
       const uint64_t begin = requests[i].offset / alignment_ * alignment_;
       uint64_t end = requests[i].offset + requests[i].len;
       size_t next = i + 1;
+      // RocksDB sends requests in the order of the file. A status belongs to each request: one that fails does not fail
+      // others.
       while (next < count && requests[next].offset == end && end + requests[next].len - begin <= kHugePageBytes)
         end += requests[next++].len;
       const std::span<FSReadRequest> together(requests + i, next - i);
@@ -79,6 +84,7 @@ class HugePageReads final : public rocksdb::FSRandomAccessFileOwnerWrapper {
     const size_t length = (end - begin + alignment_ - 1) / alignment_ * alignment_;
     return target()->Read(begin, length, options, got, page, context);
   }
+  // Less than asked for where the file ends, none where it ends before `offset`.
   static size_t copy_out(const Slice& got, uint64_t begin, uint64_t offset, size_t bytes, char* to) {
     const size_t skipped = std::min<size_t>(offset - begin, got.size());
     const size_t copied = std::min(bytes, got.size() - skipped);
@@ -101,6 +107,7 @@ class HugePageReads final : public rocksdb::FSRandomAccessFileOwnerWrapper {
   const size_t alignment_;
 };
 
+// Only direct files are wrapped: logs and the list of files are not, so their order of writes and syncs is untouched.
 class HugePageFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   explicit HugePageFileSystem(const std::shared_ptr<rocksdb::FileSystem>& base) : FileSystemWrapper(base) {}

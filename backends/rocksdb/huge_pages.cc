@@ -15,6 +15,8 @@ constexpr size_t kKeptMax = 16;
 
 }  // namespace
 
+// mmap() aligns to small pages only, so twice the size is mapped and the aligned half used. The other half is never
+// written and takes no memory.
 HugePage::HugePage()
     : mapping_(::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
   if (mapping_ == MAP_FAILED) return;
@@ -27,6 +29,8 @@ HugePage::~HugePage() {
   if (data_ != nullptr) CHECK(::munmap(mapping_, kMappedBytes) == 0);
 }
 
+// Never waits. How many pages are out at once is bounded by the callers: reads by staging memory, writes by
+// WriteBehind.
 std::unique_ptr<HugePage> HugePages::take() {
   {
     const std::lock_guard lock(mutex_);

@@ -19,6 +19,16 @@
 #include "backends/rocksdb/huge_page_files.h"
 
 namespace crossdock {
+// Opening, and changes that fail.
+//
+// The promise is that of tables.h: a change that failed did not happen once the table has recovered. RocksDB alone does
+// not keep it: after an error it may keep a record in its log, or a name in its list of files, that a later opening
+// would find. So a failed change is followed by heal() at once, and by repair() before the next change:
+//
+//   usable --error--> stopped (reads go on, changes are refused) --repair()--> usable
+//
+// Locks: `use_` shared by each reader and change, exclusive to close and open the database. `changes_` shared by each
+// change, exclusive for heal(). Always `use_` before `changes_`.
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,6 +56,7 @@ rocksdb::DBOptions database_options(rocksdb::Env* env, bool direct_io,
                                     std::shared_ptr<rocksdb::EventListener> listener) {
   rocksdb::DBOptions options;
   options.env = env == nullptr ? rocksdb::Env::Default() : env;
+  // Damage that RocksDB finds stops it, instead of being skipped.
   options.paranoid_checks = true;
   options.use_direct_reads = direct_io;
   options.max_open_files = kOpenFilesMax;
@@ -116,6 +127,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> families() {
   return {{rocksdb::kDefaultColumnFamilyName, record_options()}, {kChunksFamily, chunk_options()}};
 }
 
+// CURRENT is the last file that creation writes: without it a creation was interrupted, and may be repeated.
 bool is_store(rocksdb::Env& env, const std::string& directory) { return env.FileExists(directory + "/CURRENT").ok(); }
 
 // RocksDB identifies an open database by the text of its path: under two spellings of one directory it would be opened
@@ -146,6 +158,7 @@ Status check_holds_nothing_else(rocksdb::Env& env, const std::string& directory)
   const std::string what = fmt::format("list '{}'", directory);
   TRY_STATUS(rocksdb_status(env.GetChildren(directory, &names), what));
   for (const std::string& name : names) {
+    // What an interrupted creation left is no reason to refuse another one.
     const bool left = std::any_of(kLeftByCreation.begin(), kLeftByCreation.end(),
                                   [&name](std::string_view prefix) { return name.starts_with(prefix); });
     if (!left)
@@ -186,9 +199,11 @@ Status create_store(rocksdb::Env& env, const RocksDbOptions& options) {
   for (rocksdb::ColumnFamilyHandle* handle : handles)
     TRY_STATUS(rocksdb_status(db->DestroyColumnFamilyHandle(handle), what));
   TRY_STATUS(rocksdb_status(db->Close(), what));
+  // RocksDB syncs what is in the directory. The name of the directory itself is in its parent.
   return sync_directory(env, fs::path(directory).parent_path());
 }
 
+// Asked of the file system itself: some (tmpfs) refuse the flag only when a file is opened.
 bool takes_direct_reads(rocksdb::Env& env, const std::string& directory) {
   rocksdb::EnvOptions options;
   options.use_direct_reads = true;
@@ -233,6 +248,7 @@ RocksDbDatabase::RocksDbDatabase(std::string directory, bool direct_io, rocksdb:
 
 RocksDbDatabase::~RocksDbDatabase() { close_families(); }
 
+// The order of checks gives the exact reason: no directory, no store, in use, damaged.
 Result<std::shared_ptr<RocksDbDatabase>> RocksDbDatabase::open(const RocksDbOptions& options) {
   rocksdb::Env& env = options.env == nullptr ? *rocksdb::Env::Default() : *options.env;
   if (options.create) TRY_STATUS(create_store(env, options));
@@ -242,6 +258,7 @@ Result<std::shared_ptr<RocksDbDatabase>> RocksDbDatabase::open(const RocksDbOpti
   const bool direct_io = options.direct_io && takes_direct_reads(env, directory);
   std::shared_ptr<RocksDbDatabase> database(new RocksDbDatabase(directory, direct_io, &env));
   TRY_STATUS(database->open_families());
+  // After the lock of the database is held: another process may be writing there until then.
   TRY_STATUS(database->empty_incoming());
   return database;
 }
@@ -263,6 +280,7 @@ Status RocksDbDatabase::open_families() {
   return Status();
 }
 
+// Files of segments that were not handed over. No record names them (I4), and their numbers may be given out again.
 Status RocksDbDatabase::empty_incoming() {
   const std::string incoming = directory_ + "/incoming";
   const std::string what = fmt::format("clear '{}'", incoming);
@@ -293,6 +311,7 @@ void RocksDbDatabase::close_families() {
   db_.reset();
 }
 
+// The lock in Access keeps the database open. It is taken again after repair(), and what it guards is looked at again.
 Result<RocksDbDatabase::Access> RocksDbDatabase::access() {
   std::shared_lock lock(use_);
   if (db_ == nullptr) {  // repair() closed it and could not open it again
@@ -306,6 +325,7 @@ Result<RocksDbDatabase::Access> RocksDbDatabase::access() {
 }
 
 Status RocksDbDatabase::change(std::string_view what, const Change& run) {
+  // Before access(), because repair() needs `use_` for itself alone.
   if (listener_->stopped) TRY_STATUS(repair());
   TRY(const Access access, access());
   rocksdb::Status status;
@@ -316,6 +336,8 @@ Status RocksDbDatabase::change(std::string_view what, const Change& run) {
       return Status(Code::kUnavailable, fmt::format("cannot {}: another change failed just now", what));
     status = run(access);
   }
+  // Exclusive: no other change may run between the error and heal(). Errors that did not stop the database (a refused
+  // batch, say) need no repair.
   if (!status.ok() && listener_->stopped) {
     const std::unique_lock lock(changes_);
     heal().PermitUncheckedError();  // when it fails, the next change tries again
@@ -351,6 +373,8 @@ rocksdb::Status RocksDbDatabase::heal() {
   // disables deletions.
   rocksdb::Status status = db_->DisableFileDeletions();
   if (!status.ok()) return status;
+  // After a Resume() that failed only the disable of this call is taken back; one that RocksDB made for its own error
+  // stays.
   status = db_->Resume();
   if (const rocksdb::Status enabled = db_->EnableFileDeletions(status.ok()); status.ok()) status = enabled;
   return status;
@@ -363,15 +387,18 @@ Status RocksDbDatabase::repair() {
   // By the system's clock, since ThreadSanitizer of clang 14 does not know the wait by the steady one.
   const std::unique_lock lock(use_, std::chrono::system_clock::now() + kRepairWaitMax);
   if (!lock.owns_lock()) return Status(Code::kUnavailable, fmt::format("cannot {} while it is read", what));
+  // Another thread has repaired it while this one waited for the lock.
   if (db_ != nullptr && !listener_->stopped) return Status();
   if (db_ != nullptr) TRY_STATUS(rocksdb_status(heal(), what));
   TRY_STATUS(check_room());
   close_families();
+  // When this fails, db_ stays null and `stopped` true: access() tries again.
   TRY_STATUS(open_families());
   listener_->stopped = false;
   return Status();
 }
 
+// Writes and syncs as much as an opening does. A full disk is found here, while the open database can still be read.
 Status RocksDbDatabase::check_room() {
   const std::string path = directory_ + "/incoming/room";
   std::unique_ptr<rocksdb::WritableFile> file;

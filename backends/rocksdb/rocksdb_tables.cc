@@ -27,6 +27,7 @@ constexpr size_t kReadBatch = 4;
 
 using Key = std::array<char, kKeyBytes>;
 
+// Big-endian, so that the keys of a segment are one interval and its file overlaps no other.
 Key chunk_key(uint64_t object, uint32_t chunk) {
   Key key;
   for (size_t i = 0; i < kObjectBytes; ++i) key[i] = static_cast<char>(object >> (8 * (kObjectBytes - 1 - i)));
@@ -62,6 +63,7 @@ class RocksDbRecordTable final : public RecordTable {
     return std::optional<std::string>(std::move(value));
   }
 
+  // One batch is one entry of the log: after a crash it is there in full or not at all (I2).
   Status write(std::span<const RecordChange> changes, bool durable) override {
     const std::string what = fmt::format("write records of the store at '{}'", database_->directory());
     return database_->write(what, durable, [&](const RocksDbDatabase::Access& access, rocksdb::WriteBatch& batch) {
@@ -77,6 +79,7 @@ class RocksDbRecordTable final : public RecordTable {
   Status scan(const std::string& prefix,
               const std::function<bool(std::string_view key, std::string_view value)>& visit) const override {
     TRY(const RocksDbDatabase::Access access, database_->access());
+    // An iterator reads one state of the table, so a scan sees no part of a batch that is written meanwhile.
     const std::unique_ptr<rocksdb::Iterator> at(access.db->NewIterator(rocksdb::ReadOptions(), access.records));
     for (at->Seek(prefix); at->Valid() && at->key().starts_with(prefix); at->Next())
       if (!visit(at->key().ToStringView(), at->value().ToStringView())) break;
@@ -121,10 +124,12 @@ class RocksDbSegmentWriter final : public SegmentWriter {
 
   Status finish() override {
     CHECK(!finished_);
+    // Without a chunk there is no file, and nothing to add.
     if (writer_ == nullptr || !status_.ok()) {
       finished_ = status_.ok();
       return status_;
     }
+    // Writes the index and syncs, outside of any lock, so that add() only links and records the file.
     status_ = rocksdb_status(writer_->Finish(), fmt::format("finish '{}'", path_));
     finished_ = status_.ok();
     return status_;
@@ -177,12 +182,14 @@ Status RocksDbChunkTable::add(std::vector<std::unique_ptr<SegmentWriter>> segmen
   std::vector<std::string> paths;
   for (const std::unique_ptr<SegmentWriter>& segment : segments) {
     const auto* writer = dynamic_cast<const RocksDbSegmentWriter*>(segment.get());
+    // store_core.cc finishes every segment before it hands them over.
     CHECK(writer != nullptr && writer->is_finished());
     if (!writer->is_empty()) paths.push_back(writer->path());
   }
   if (paths.empty()) return Status();
   rocksdb::IngestExternalFileOptions options;
   options.move_files = true;
+  // A copy would write all bytes again and hide that incoming/ is on another file system.
   options.failed_move_fall_back_to_copy = false;
   options.write_global_seqno = false;  // the files stay as they are
   return database_->change(fmt::format("add segments to the store at '{}'", database_->directory()),
@@ -222,6 +229,9 @@ Status RocksDbChunkTable::read(std::span<const ChunkName> names, const Take& tak
   return Status();
 }
 
+// Deletes whole files and writes no tombstones for them: space is free at once, and no compaction has to run. A crash
+// in the middle leaves segments that no record names, or a publication marked as removed; the store removes them again
+// (I4).
 Status RocksDbChunkTable::remove(std::span<const uint64_t> segments) {
   if (segments.empty()) return Status();
   std::vector<Key> bounds;  // begin and end of each
@@ -270,12 +280,15 @@ Result<std::vector<RocksDbChunkTable::FileSegments>> RocksDbChunkTable::files() 
                       fmt::format("'{}/{}' is no file of chunks", file.directory, file.relative_filename));
       const uint64_t first = segment_of_key(file.smallestkey);
       const uint64_t last = segment_of_key(file.largestkey);
+      // First and last key of each file come from the list of files: no file is opened.
       // DeleteFilesInRanges() leaves files of level 0; one is there only when a segment came above a removed range.
       files.push_back({first, last, first != last || level.level == 0});
     }
   return files;
 }
 
+// From the names of files where a file is one segment. A file that may hold several is sought through, one seek for
+// each segment that is left in it.
 Result<std::vector<uint64_t>> RocksDbChunkTable::segments() const {
   TRY(const std::vector<FileSegments> all, files());
   TRY(const RocksDbDatabase::Access access, database_->access());

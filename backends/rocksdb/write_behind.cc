@@ -21,6 +21,14 @@ namespace {
 constexpr size_t kInFlightMax = 4;
 constexpr size_t kThreadsMax = 4;
 
+// What is written and in what order:
+//
+//   Append -> the file's current page -> (full) -> its queue -> one thread at a time -> the file
+//
+// A queue is in `ready_` at most once, and `is_queued` until its last piece is written; so the pieces of a file are
+// written in order by one thread after the other, while several files are written at once. The last, partial page is
+// written by the caller of Sync() or Close(), when nothing of the file is under way any more.
+//
 // Past the cache, since only the disk reads it: a quarter of the CPU time of a put (bench/README.md).
 void copy_to_page(const Slice& data, char* to) {
   CopyStep step;
@@ -48,6 +56,7 @@ class WriteBehind::File final : public rocksdb::FSWritableFileOwnerWrapper {
     for (size_t done = 0; done < data.size() && status.ok();) {
       if (page_ == nullptr) page_ = owner_->pages_->take();
       if (page_->data() == nullptr) return owner_->settle(queue_, IOStatus::IOError("no memory for a buffer"));
+      // Never 0: a page that is full is posted at once.
       const size_t length = std::min(data.size() - done, kHugePageBytes - used_);
       copy_to_page(Slice(data.data() + done, length), page_->data() + used_);
       done += length;
@@ -55,6 +64,7 @@ class WriteBehind::File final : public rocksdb::FSWritableFileOwnerWrapper {
       if (used_ < kHugePageBytes) break;
       owner_->post(queue_, Piece{std::move(page_), offset_});
       offset_ += std::exchange(used_, 0);
+      // The next page begins: none of its bytes are in the file.
       written_ = 0;
       status = owner_->status(queue_);
     }
@@ -76,6 +86,7 @@ class WriteBehind::File final : public rocksdb::FSWritableFileOwnerWrapper {
   }
   IOStatus Close(const IOOptions& options, IODebugContext* context) override {
     IOStatus status = write_all(options, context);
+    // The file is closed in any case; the first error is the one that is returned.
     if (IOStatus closed = target()->Close(options, context); status.ok()) return closed;
     return status;
   }
@@ -102,6 +113,8 @@ class WriteBehind::File final : public rocksdb::FSWritableFileOwnerWrapper {
     IOStatus status = owner_->wait(queue_);
     if (!status.ok() || used_ == written_) return status;
     const size_t alignment = target()->GetRequiredBufferAlignment();
+    // Direct writes end at a multiple of the alignment, so the page is written with zeros behind its bytes, and the
+    // file is then cut to its length. A page that is filled later is written again as a whole, from the same offset.
     const size_t padded = (used_ + alignment - 1) / alignment * alignment;
     std::memset(page_->data() + used_, 0, padded - used_);
     status = target()->PositionedAppend(Slice(page_->data(), padded), offset_, options, context);
@@ -141,6 +154,7 @@ void WriteBehind::post(Queue& queue, Piece piece) {
     queue.status = IOStatus::IOError("no thread to write with");
     return;
   }
+  // Bounds memory: the caller waits for the disk here, and nowhere else until Sync().
   written_.wait(lock, [this] { return in_flight_ < kInFlightMax; });
   ++in_flight_;
   queue.waiting.push_back(std::move(piece));
@@ -167,6 +181,7 @@ IOStatus WriteBehind::wait(const Queue& queue) {
 }
 
 void WriteBehind::start_thread() {
+  // An idle thread for each queue that is ready, and one more: no new thread is needed.
   if (idle_ > ready_.size() || threads_.size() == kThreadsMax) return;
   try {
     threads_.emplace_back([this] { run(); });
@@ -192,8 +207,12 @@ void WriteBehind::run() {
       lock.lock();
       if (queue.status.ok()) queue.status = std::move(status);
     }
+    // Also of a piece that was not written because an earlier one failed: what follows a gap must not reach the file
+    // (I2).
     pages_->give(std::move(piece.page));
     --in_flight_;
+    // Set and notified with the mutex held. A file that is not queued any more may be destroyed as soon as the mutex is
+    // free, so `queue` is not used after this.
     queue.is_queued = !queue.waiting.empty();
     if (queue.is_queued) ready_.push_back(&queue);
     written_.notify_all();
