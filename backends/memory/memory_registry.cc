@@ -5,6 +5,8 @@
 
 namespace crossdock {
 
+// One lock for the map and one for each grant, so that a revoke that waits for a long copy does not stop accesses to
+// other regions. A grant outlives its key in the map for as long as an access has it.
 struct MemoryRegistry::Grant {
   std::span<std::byte> bytes;
   std::mutex mutex;
@@ -31,6 +33,8 @@ Result<MemoryRegistry::Access> MemoryRegistry::access(const RegionKey& key) cons
 
 Result<MemoryRegistry::Access> MemoryRegistry::owner_access(const RegionKey& key) const { return open(key, true); }
 
+// An access is counted under the grant's lock, together with the look at `revoked`. So it either began before the
+// revoke, which then waits for it, or is refused (R6).
 Result<MemoryRegistry::Access> MemoryRegistry::open(const RegionKey& key, bool by_owner) const {
   Access access;
   {
@@ -48,6 +52,7 @@ Result<MemoryRegistry::Access> MemoryRegistry::open(const RegionKey& key, bool b
       return access;
     }
   }
+  // Not counted, so its destructor must not count it off.
   access.grant_ = nullptr;
   return Status(Code::kConflict, "region " + key.to_text() + " was revoked");
 }
@@ -64,12 +69,16 @@ Result<std::vector<MemoryRegistry::Access>> MemoryRegistry::open_all(const std::
                                                                      bool by_owner) const {
   std::vector<Access> accesses;
   for (const RegionKey& key : keys) {
+    // An error gives back those that were opened before.
     TRY(Access access, open(key, by_owner));
     accesses.push_back(std::move(access));
   }
   return accesses;
 }
 
+// R6, I3: closes the door first and then waits for those inside. Blocks as long as the longest copy, so it runs on a
+// thread of the backend and never in post_revoke() (R1). The key stays in the map: its epoch cannot be registered again
+// until remove().
 Status MemoryRegistry::revoke(const RegionKey& key) {
   std::shared_ptr<Grant> grant;
   {

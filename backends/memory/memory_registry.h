@@ -54,6 +54,7 @@ class MemoryRegistry {
   // Forgets a key, revoked or not; an access that is open stays valid.
   void remove(const RegionKey& key);
 
+  // Keys that are known, revoked ones included.
   size_t size() const;
 
  private:

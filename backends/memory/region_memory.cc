@@ -52,6 +52,7 @@ std::optional<uint64_t> left_by_control_group() {
   const auto used = number_after(kernel_text(folder + "/memory.current"), "");
   const auto files = number_after(kernel_text(folder + "/memory.stat"), "inactive_file ");
   if (!limit || !used) return std::nullopt;
+  // Saturating: the three files are read one after the other, so they need not agree.
   return *limit - std::min(*limit, *used - std::min(*used, files.value_or(0)));
 }
 
@@ -65,6 +66,8 @@ Result<RegionMemory::Mapping> map_bytes(const RegionKey& key, uint64_t bytes) {
   if (memory == MAP_FAILED)
     return Status(Code::kResourceExhausted,
                   fmt::format("region {}: cannot map {} bytes: {}", key.to_text(), bytes, std::strerror(errno)));
+  // mmap() promises more than there is, so the limit is checked by the caller (add) and not left to the first write,
+  // which would kill the process.
   // In huge pages a first write is several times as fast (one fault for 2 MiB), unless a virtual machine has to ask its
   // host for them first. A kernel without them says no, which is fine.
   if (bytes >= kHugePageBytes) (void)::madvise(memory, size, MADV_HUGEPAGE);
@@ -91,8 +94,10 @@ std::map<RegionKey, RegionMemory::Mapping>::const_iterator RegionMemory::find_an
   return found->first == wanted ? found : regions_.end();
 }
 
+// All regions or none: mappings are collected first, and unmapped by their destructors on an error.
 Status RegionMemory::add(const InstanceBinding& binding) {
   std::vector<std::pair<RegionKey, Mapping>> added;
+  // Cannot wrap: total_bytes_ never passes bytes_max_.
   uint64_t left = bytes_max_ - total_bytes_;
   for (const Region& region : binding.regions) {
     RegionKey key = RegionKey::of(binding, region);
@@ -126,6 +131,7 @@ Status RegionMemory::register_in(MemoryRegistry& registry) const {
   for (auto region = regions_.begin(); region != regions_.end(); ++region) {
     const Status status = registry.add(region->first, find(region->first));
     if (status.ok()) continue;
+    // Only what this call has registered. Nothing can be under way there: no peer knows of these keys yet.
     for (auto before = regions_.begin(); before != region; ++before) registry.remove(before->first);
     return status;
   }

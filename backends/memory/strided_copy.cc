@@ -125,6 +125,7 @@ void copy_rows(const Rows& rows, const std::byte* source, std::byte* target, Cop
 // The axes of a step from one on, outermost first. At least one.
 using Axes = std::span<const CopyAxis>;
 
+// Recursion of at most CopyStep::kAxisCountMax levels; the innermost axis is a loop over rows.
 void copy_axes(Axes axes, uint64_t bytes, const std::byte* source, std::byte* target, CopyStores stores) {
   const CopyAxis& axis = axes.front();
   if (axes.size() == 1)
@@ -134,6 +135,10 @@ void copy_axes(Axes axes, uint64_t bytes, const std::byte* source, std::byte* ta
               stores);
 }
 
+// Overflow: copy_step(), copy_step_within() and touches() check with fits(), in checked arithmetic, that the last byte
+// of the step at each end is below 2^64. Every offset, stride times index and reach below is at most that, so the plain
+// unsigned arithmetic of this file cannot wrap.
+//
 // ---- Parts of a step ----
 
 // The axes of a step in the order of their strides at one end, the longest first, so that what lies inside an axis
@@ -185,6 +190,10 @@ class EndAxes {
   std::array<uint64_t, CopyStep::kAxisCountMax> reaches_ = {};  // of what lies inside axis k
 };
 
+// Copies a step clipped to a window, without a list of its pieces. On each axis the indices fall into three ranges:
+// outside of the window (skipped by a division), cut by its edge (descended into), and whole (copied as they are). Only
+// those that are cut cost a descent, and at most two on each axis are, where no axis reaches beyond the stride of a
+// longer one.
 class WindowCopy {
  public:
   WindowCopy(const CopyStep& step, StepEnd end, Range within, std::span<const std::byte> source,
@@ -267,6 +276,8 @@ class WindowCopy {
   CopyStores stores_;
 };
 
+// near() may name an index whose pieces leave gaps that the window falls into, so all but the last axis are looked
+// into.
 bool any_within(const EndAxes& axes, size_t k, uint64_t at, Range within) {
   const Range near = axes.near(k, at, within);
   if (axes.is_last(k) || near.empty()) return !near.empty();
@@ -276,6 +287,7 @@ bool any_within(const EndAxes& axes, size_t k, uint64_t at, Range within) {
   return false;
 }
 
+// An extent of 0 makes the subtraction fail, so such a step fits nowhere.
 bool end_fits(const CopyStep& step, uint64_t offset, uint64_t CopyAxis::*stride, uint64_t region_bytes) {
   Checked end = Checked(offset) + step.bytes;
   for (const CopyAxis& axis : step.axes()) end = end + Checked(axis.*stride) * (Checked(axis.extent) - 1);

@@ -24,10 +24,13 @@ struct RowRun {
   uint64_t offset_bytes = 0;  // rows(token) of model/kv/view.h
 };
 
+// Written anew from the definition of views, without model/kv/view_geometry.h and without the planner: content that is
+// checked by the code under test would prove nothing (I1).
 std::vector<RowRun> row_runs(const View& view, uint64_t row_tokens, const PageTable* table) {
   const auto selected_below = [&](uint64_t token) { return view.cycle ? view.cycle->count_below(token) : token; };
   const auto selection = view.cycle ? TokenOwnership(*view.cycle) : TokenOwnership(AllTokens());
   const auto stretches = tokens_within(selection, view.tokens, kStretchesMax);
+  // check_binding has refused views with more stretches than this.
   CHECK(stretches.has_value());
   const uint64_t page_rows = table != nullptr ? table->page_tokens / row_tokens : 0;
   const uint64_t base = table != nullptr ? table->token_begin : view.tokens.begin() - view.tokens.begin() % row_tokens;
@@ -128,6 +131,7 @@ class ViewWalk {
                          std::max(row.row * row_tokens(), view_.tokens.begin()), dim, hex(actual.subspan(shown, count)),
                          hex(std::span(expected).subspan(shown, count)));
     }
+    // holds_stream() found a difference in this row.
     check_failed("an item of the row is wrong", __FILE__, __LINE__);
   }
 
@@ -161,6 +165,8 @@ class ViewWalk {
         at.row += row;
         at.start = stream_start(base, at.head, at.row);
         at.offset_bytes += head * view_.strides.head + row * view_.strides.row;
+        // check_binding has proved it; a test tool that wrote outside of its region would hide the error that it looks
+        // for.
         CHECK(pieces_.span() <= region_.size() && at.offset_bytes <= region_.size() - pieces_.span());
         if (!visit(at)) return false;
       }

@@ -69,6 +69,7 @@ inline void each_word(uint64_t start, uint64_t begin, uint64_t bytes, Visit visi
     at = std::min(bytes, kWordBytes - skipped);
     visit(stream_word(start, word++) >> (8 * skipped), 0, at);
   }
+  // `bytes` is at least 1 and `at` at most `bytes`, so neither difference wraps.
   const uint64_t whole_end = at + (bytes - at) / kWordBytes * kWordBytes;
   for (; at < whole_end; at += kWordBytes) visit(stream_word(start, word++), at, kWordBytes);
   if (at < bytes) visit(stream_word(start, word), at, bytes - at);
