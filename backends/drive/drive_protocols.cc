@@ -12,6 +12,9 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 
+// A protocol is used by its own thread only. The caller's thread neither reads nor changes it: it sets nothing but
+// wakes the queue, and the protocol's thread then finds the flag. So protocols need no locks.
+//
 // Asks one protocol to abort after an interrupt, and reports its steps.
 class Attendant : public ProtocolObserver {
  public:
@@ -47,6 +50,7 @@ class Ticker {
     bool woken = false;
     while (!changed_.wait_for(lock, kTick, [&] { return running_count_ == 0; })) {
       if (hooks.tick) hooks.tick(done_bytes());
+      // One wake is enough: the flag stays set, and each protocol looks at it before every step.
       if (hooks.interrupted == nullptr || !*hooks.interrupted || std::exchange(woken, true)) continue;
       for (const DrivenProtocol& each : protocols)
         if (each.wake) each.wake();
@@ -76,6 +80,7 @@ void drive_protocols(std::span<const DrivenProtocol> protocols, const DriveHooks
       ticker.one_finished();
     });
   ticker.run(protocols, hooks, done_bytes);
+  // After the count is 0 each thread has only its return left.
   for (std::thread& thread : threads) thread.join();
 }
 

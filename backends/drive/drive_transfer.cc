@@ -14,11 +14,14 @@ std::unique_ptr<ParticipantProtocol> make_protocol(const DrivenParticipant& part
 
 }  // namespace
 
+// Only the coordinator is asked to abort. Participants that aborted by themselves could disagree with a decision that
+// is on its way; so an interrupt goes the way of every abort, through the decision (I5).
 TransferReport drive_transfer(const DrivenTransfer& transfer, const DriveHooks& hooks,
                               const std::function<uint64_t()>& done_bytes) {
   std::vector<std::unique_ptr<ParticipantProtocol>> participants;
   std::vector<DrivenProtocol> protocols;
   for (const DrivenParticipant& each : transfer.participants) {
+    // On the heap, since the list grows while pointers into it are taken.
     participants.push_back(make_protocol(each));
     protocols.push_back({each.name, participants.back().get(), each.ports, {}, {}, {}});
   }

@@ -7,6 +7,7 @@
 namespace crossdock {
 namespace {
 
+// Data operations end kUnavailable, and may have changed a part (R3). Control operations end kOutcomeUnknown (R4).
 bool is_data(PortCall call) {
   return call == PortCall::kCopy || call == PortCall::kChecksum || call == PortCall::kPut || call == PortCall::kGet ||
          call == PortCall::kRecv;
@@ -16,6 +17,7 @@ bool is(const PortFault* fault, PortFaultKind kind) { return fault != nullptr &&
 
 }  // namespace
 
+// emplace keeps the first fault of those for one operation. Pointers are into plan_, which does not change.
 FaultState::FaultState(PortFaultPlan plan, const CompletionQueue& queue) : plan_(std::move(plan)), clock_(queue) {
   for (const PortFault& fault : plan_.faults) {
     CHECK(is_possible(fault.call, fault.kind));
@@ -39,11 +41,13 @@ const PortFault* FaultState::next(PortCall call) {
 }
 
 OpId FaultState::own_op() {
+  // From the top, where protocols, which count from 1, never get.
   const OpId op(UINT64_MAX - own_op_count_++);
   own_ops_.insert(op);
   return op;
 }
 
+// Keeps R1 whatever the fault: a refusal registers nothing, and everything else leads to exactly one completion.
 Status FaultState::post(const PortFault* fault, PortCall call, OpId op, const PostInside& post_inside,
                         const PostInside& post_part) {
   if (is(fault, PortFaultKind::kRefuse)) return Status(Code::kResourceExhausted, "refused by plan");
@@ -57,11 +61,14 @@ Status FaultState::post(const PortFault* fault, PortCall call, OpId op, const Po
     return Status();
   }
   TRY_STATUS(is(fault, PortFaultKind::kPartial) ? post_part() : post_inside());
+  // After the post, which may still be refused. Its completion cannot be seen before: only this thread takes
+  // completions.
   under_way_.emplace(op, UnderWay{call, fault});
   receive_count_ += call == PortCall::kRecv ? 1 : 0;
   return Status();
 }
 
+// A late completion counts the others that are handed out, its own kind excepted, and follows the last of them.
 void FaultState::complete(Completion completion) {
   ready_.push_back(std::move(completion));
   for (Held& held : held_)
@@ -83,6 +90,7 @@ void FaultState::arrived(Completion completion) {
   const UnderWay operation = found->second;
   under_way_.erase(found);
   receive_count_ -= operation.call == PortCall::kRecv ? 1 : 0;
+  // Before the completion is handed out, while the memory is still the backend's (R2).
   const auto effect = effects_.extract(completion.op);
   if (!effect.empty() && completion.status.ok()) effect.mapped()();
   const bool is_late = is(operation.fault, PortFaultKind::kLate);
@@ -107,6 +115,8 @@ size_t FaultState::take(std::span<Completion> out) {
   return count;
 }
 
+// R1 again: what waits for others would never complete when there are no others. A receive does not count, since it may
+// wait for the very peer that waits for this operation.
 void FaultState::release_stuck() {
   if (!ready_.empty() || under_way_.size() > receive_count_) return;
   const auto late = std::find_if(held_.begin(), held_.end(), [](const Held& held) { return held.is_late; });

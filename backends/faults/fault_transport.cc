@@ -9,6 +9,7 @@
 
 namespace crossdock {
 
+// Cut into about eight pieces for each step, so that a copy of a single step can be partial too.
 StepSpan some_of(const StepSpan& steps, uint64_t seed) {
   if (steps.steps().empty()) return steps;
   Rng rng(seed);
@@ -25,6 +26,8 @@ StepSpan some_of(const StepSpan& steps, uint64_t seed) {
   return StepSpan(std::move(work));
 }
 
+// Each round takes what has come and looks again: one completion from inside may free another, or be held back. It
+// returns 0 only when the inside did so at the caller's deadline, which keeps R8.
 size_t FaultQueue::wait(std::span<Completion> out, TimePoint deadline) {
   std::array<Completion, 64> taken;
   while (true) {
@@ -45,6 +48,8 @@ Status FaultTransport::post_copy(OpId op, const StepSpan& steps) {
       [&] { return inside_.post_copy(op, some_of(steps, state_.seed() + op.value())); }));
   if (fault == nullptr || fault->kind != PortFaultKind::kFlip || steps.steps().empty()) return Status();
   CHECK(flip_bit_ != nullptr);
+  // The first byte that the copy writes. Flipped after it has landed, so the sender's checksum is right and the
+  // receiver's is not.
   const CopyStep& step = steps.steps().front();
   state_.when_done(op, [flip = flip_bit_, key = steps.work().target_regions[step.target_region],
                         offset = step.target_offset] { flip(key, offset); });

@@ -15,6 +15,7 @@ class CancelSet {
     const std::lock_guard lock(mutex_);
     under_way_.insert(op);
   }
+  // Of an operation that has completed: nothing is remembered, so the set does not grow with late cancels.
   void cancel(OpId op) {
     const std::lock_guard lock(mutex_);
     if (under_way_.contains(op)) cancelled_.insert(op);

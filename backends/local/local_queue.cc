@@ -14,6 +14,7 @@ size_t LocalQueue::wait(std::span<Completion> out, TimePoint deadline) {
     changed_.wait(lock, there);
   } else {
     const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns())};
+    // R8: the clock decides, and not the result of the wait, which may end early.
     while (!there() && steady_now() < deadline) changed_.wait_until(lock, until);
   }
   const size_t count = std::min(out.size(), completions_.size());

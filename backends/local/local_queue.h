@@ -13,8 +13,10 @@ namespace crossdock {
 class LocalQueue : public CompletionQueue {
  public:
   TimePoint now() const override { return steady_now(); }
+  // `out` is not empty. Completions come in the order of add().
   size_t wait(std::span<Completion> out, TimePoint deadline) override;
 
+  // From any thread; never blocks for long.
   void add(Completion completion);
 
  private:

@@ -19,6 +19,13 @@ Result<LocalRuntime::Member*> LocalRuntime::find(Role role, const ParticipantId&
   return &found->second;
 }
 
+// The states of a member, and the call that moves it:
+//
+//   idle --hold--> held --activate--> active       its grants end, the memory stays in use
+//                  held --release---> released     its grants end
+//
+// Each call may be repeated (R4): in the state that it leads to, it is OK and does nothing. A member is held once for
+// each runtime, since an epoch is used once.
 Result<AnyBinding> LocalRuntime::hold(Role role, const ParticipantId& participant) {
   const std::lock_guard lock(mutex_);
   TRY(Member* const member, find(role, participant));
@@ -65,6 +72,7 @@ Status LocalRuntime::release(Role role, const ParticipantId& participant) {
   return Status();
 }
 
+// The target has revoked its keys before (the fence), so no access is under way when they are removed.
 // Ends the operation's grants: an access that comes later finds no memory under its key (I3).
 void LocalRuntime::let_go(Member& member, State state) {
   for (const RegionKey& key : region_keys(*member.binding))
@@ -86,6 +94,8 @@ size_t LocalRuntime::count(State state) const {
       std::count_if(members_.begin(), members_.end(), [&](const auto& each) { return each.second.state == state; }));
 }
 
+// The calls are done when the post returns. That is allowed (R1): none of them waits, and the completion comes through
+// the queue like every other.
 Status LocalRuntimePort::done(OpId op, Completion completion) {
   completion.op = op;
   queue_.add(std::move(completion));

@@ -29,9 +29,13 @@ class LocalRuntime {
   // Called for a target after everything has arrived and before it is activated. Empty: every target is valid.
   void set_validate(std::function<Status(const ParticipantId&)> validate) { validate_ = std::move(validate); }
 
+  // Pins or reserves: registers the binding's regions. OK again while it is held; kNotFound for an unknown participant;
+  // kConflict when it was activated or released before, or its epoch was used.
   Result<AnyBinding> hold(Role role, const ParticipantId& participant);
   Status validate(const ParticipantId& participant);
+  // Ends the target's grants; its memory is in use from now on. kConflict when it is not held.
   Status activate(const ParticipantId& participant);
+  // Ends the grants of a participant that is held; OK and nothing in every other state.
   Status release(Role role, const ParticipantId& participant);
 
   State state(Role role, const ParticipantId& participant) const;

@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kWaitingMax = 1024;  // operations that a pool holds
 
+// Order of life: hub, meter and pool live longer than the nodes' use of them. Tasks of the pool refer to the nodes'
+// queues, so the pool ends, and with it every task, before the nodes do (R2).
 // All that a participant has.
 struct Node {
   Node(MemoryRegistry& registry, ThreadPool& pool, LocalRuntime& runtime, Role role, uint64_t total_bytes,
@@ -68,6 +70,7 @@ ParticipantOptions local_participant_options(const LocalTransferRequest& request
   options.operation = request.coordinator.operation;
   options.participant = participant;
   options.coordinator = PeerId(kCoordinatorName);
+  // Of each its own, so that retries of several participants do not fall together.
   options.seed = request.coordinator.seed + number;
   return options;
 }

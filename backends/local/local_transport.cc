@@ -23,6 +23,8 @@ Status check_fits(const CopyStep& step, const CopyWork& work, uint64_t source_by
                   source_bytes, step.target_offset, work.target_regions[step.target_region].to_text(), target_bytes));
 }
 
+// All grants and bounds are checked before the first byte is written, so a refused copy has changed nothing. The
+// accesses live until the last step: a revoke of either end waits for this copy (R6).
 Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_bytes,
             const std::function<bool()>& is_cancelled) {
   if (steps.steps().empty()) return Status();  // it may have no work either
@@ -33,6 +35,7 @@ Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_
     TRY_STATUS(
         check_fits(step, work, sources[step.source_region].bytes().size(), targets[step.target_region].bytes().size()));
   for (const CopyStep& step : steps.steps()) {
+    // Between steps only: some have landed and some have not (R3, R5).
     if (is_cancelled()) return Status(Code::kCancelled, "cancelled");
     copy_step(step, sources[step.source_region].bytes(), targets[step.target_region].bytes(),
               choose_stores(step.bytes, total_bytes));
@@ -40,6 +43,7 @@ Status copy(const MemoryRegistry& memory, const StepSpan& steps, uint64_t total_
   return Status();
 }
 
+// By owner_access: a target compares checksums after its fence, when its keys are revoked already.
 Result<StepsChecksum> checksum(const MemoryRegistry& memory, const StepSpan& steps, StepEnd end) {
   if (steps.steps().empty()) return StepsChecksum();  // it may have no work either
   TRY(const Accesses accesses,
@@ -52,6 +56,8 @@ Result<StepsChecksum> checksum(const MemoryRegistry& memory, const StepSpan& ste
 
 }  // namespace
 
+// The task holds values and pointers to what outlives it, never `this`: the participant may be gone before a copy that
+// it gave up.
 Status LocalTransport::post_copy(OpId op, const StepSpan& steps) {
   return post_to_pool(
       pool_, queue_, cancelled_, op,
@@ -69,6 +75,8 @@ Status LocalTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end
   });
 }
 
+// On a thread of the pool, because a revoke waits for copies (R1). It ends: only tasks that run
+// hold accesses, and none of them waits for this one.
 Status LocalTransport::post_revoke(OpId op, const RegionKey& key) {
   return post_to_pool(pool_, queue_, cancelled_, op, [&memory = memory_, key](const std::function<bool()>&) {
     return completion_of(memory.revoke(key));

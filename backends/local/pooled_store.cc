@@ -9,6 +9,8 @@ using IsCancelled = std::function<bool()>;
 
 }  // namespace
 
+// A call that has begun is not interrupted by a cancel (R5): only one that still waits for a thread is dropped.
+// Arguments are copied into the task, since the caller may forget them once the post returns.
 Status PooledStore::post_begin(OpId op, const TxnId& txn, const UploadTarget& target) {
   return post_to_pool(pool_, queue_, cancelled_, op, [&store = store_, txn, target](const IsCancelled&) {
     return completion_of(store.begin(txn, target));

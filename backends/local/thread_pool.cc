@@ -11,6 +11,7 @@ ThreadPool::ThreadPool(size_t thread_count, size_t waiting_max) : waiting_max_(w
   for (size_t i = 0; i < thread_count; ++i) threads_.emplace_back([this] { run(); });
 }
 
+// Runs the tasks that wait: each stands for an operation whose completion was promised (R1).
 ThreadPool::~ThreadPool() {
   {
     const std::lock_guard lock(mutex_);
@@ -22,6 +23,7 @@ ThreadPool::~ThreadPool() {
 
 bool ThreadPool::try_post(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
+  // The caller is told instead of made to wait: a post never blocks (R1).
   if (waiting_.size() >= waiting_max_) return false;
   waiting_.push_back(std::move(task));
   changed_.notify_one();
@@ -38,6 +40,7 @@ void ThreadPool::run() {
       task = std::move(waiting_.front());
       waiting_.pop_front();
     }
+    // Without the lock. A task does not throw; its result goes through a completion.
     task();
   }
 }
