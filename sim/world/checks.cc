@@ -3,6 +3,7 @@
 namespace crossdock {
 namespace {
 
+// In the order of Invariant.
 constexpr std::array<const char*, kInvariantCount> kRules = {
     "what was activated equals its source, each element written once, and nothing else was touched",
     "a look-up finds all of a publication or nothing",

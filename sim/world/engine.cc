@@ -19,6 +19,14 @@
 
 namespace crossdock {
 
+// What is modelled: flows that share links fairly (max-min, model CM02 without TCP effects), latencies ahead of a flow,
+// links that go off and on or slow down, and actors that die. Not modelled: packets, congestion control, routing that
+// changes, and the time that code takes to compute.
+//
+// SimGrid decides when flows end; everything else that has a time is on the agenda of this file. The reason is order:
+// SimGrid runs what falls on one instant in an order of its own, and the agenda in the order of addition, so that equal
+// seeds give equal runs (I7).
+//
 namespace s4u = simgrid::s4u;
 
 namespace {
@@ -91,6 +99,7 @@ class Sleeper {
  public:
   explicit Sleeper(Jobs& jobs) : jobs_(jobs) {}
 
+  // At most one release for each sleep: a second would let the actor through a wait of its own that comes later.
   void wake() {
     if (std::exchange(is_woken_, true)) return;
     jobs_.add([semaphore = semaphore_] { semaphore->release(); });
@@ -119,6 +128,7 @@ struct Spawned {
   bool is_dying = false;  // its stack is being unwound, or will be
 };
 
+// Lives on the stack of the actor that waits; Leave takes it out of the gate before that stack goes.
 struct Waiter {
   Sleeper& sleeper;
   bool is_through = false;
@@ -266,6 +276,8 @@ struct Engine::Inside {
   AgendaKey add_to_agenda(TimePoint time, bool is_late, std::function<void()> what) {
     const AgendaKey key{std::max(time, now()), is_late, agenda_count++};
     agenda.emplace(key, std::move(what));
+    // Only the first entry needs a timer of SimGrid. One for each entry would cost a heap operation in SimGrid for each
+    // deadline, of which most are never reached.
     if (agenda.begin()->first != key) return key;
     if (!is_late && is_due(key))
       event_sleeper.wake();
@@ -288,8 +300,10 @@ struct Engine::Inside {
 
   void run_events() {
     while (!is_over) {
+      // Taken out before it is called, because it may add entries of its own at the same instant.
       while (!agenda.empty() && is_due(agenda.begin()->first)) {
         auto first = agenda.extract(agenda.begin());
+        // Time as now() gives it never goes back behind an event that has happened.
         last_due = std::max(last_due, first.key().time);
         first.mapped()();
         if (is_over) break;
@@ -307,6 +321,7 @@ struct Engine::Inside {
 
   // ---- Flows
 
+  // After the latency. A flow that was cancelled or failed meanwhile has its end on the agenda already.
   void begin_moving(FlowId id) {
     const auto found = flows.find(id);
     if (found == flows.end() || found->second.early) return;
@@ -351,22 +366,28 @@ struct Engine::Inside {
 
   void end_early(FlowId id, FlowEnd end) {
     Flow& flow = flows.at(id);
+    // The first end counts: a flow whose bytes have all moved is done, even when it is cancelled in the same instant.
     if (flow.early || flow.has_ended) return;
     flow.early = end;
     add_to_agenda(now(), false, [this, id] { finish(id); });
     if (!flow.moving) return;
     // SimGrid says 0 afterwards.
     const double moved = static_cast<double>(flow.bytes) - flow.moving->get_remaining();
+    // Not all of them: the caller takes a flow that did not end kDone for incomplete. A flow that moves has at least
+    // one byte (begin_moving), so the subtraction cannot wrap.
     flow.early_bytes = std::min(static_cast<uint64_t>(std::llround(std::max(moved, 0.0))), flow.bytes - 1);
     drop(flow);
   }
 
+  // Cancelled outside of actors, and kept until SimGrid has reported it twice: a communication that is destroyed before
+  // would log a backtrace.
   void drop(const Flow& flow) {
     if (moving.erase(flow.moving.get()) == 0) return;
     dropped.emplace(flow.moving.get(), flow.moving);
     jobs.add([comm = flow.moving] { comm->cancel(); });
   }
 
+  // Taken out of the map first, since `done` may start other flows.
   void finish(FlowId id) {
     const Flow flow = std::move(flows.extract(id).mapped());
     FlowResult result;
@@ -389,6 +410,7 @@ struct Engine::Inside {
     Inside& inside;
     ActorId id;
     ~End() {
+      // An actor that is unwound may make no call of SimGrid that waits, so its jobs are left to a timer.
       const bool is_unwound = inside.spawned.at(id).is_dying;
       inside.id_of_pid.erase(s4u::this_actor::get_pid());
       inside.spawned.erase(id);
@@ -473,18 +495,21 @@ void Engine::kill(ActorId id) {
   const Spawned* self = inside.current();
   CHECK(&found->second != self);
   found->second.is_dying = true;
+  // Looked up again when the job runs: the victim may have ended by itself until then.
   inside.jobs.add([&inside, id] {
     const auto victim = inside.spawned.find(id);
     if (victim != inside.spawned.end() && victim->second.actor) victim->second.actor->kill();
   });
   if (s4u::Actor::is_maestro() || (self != nullptr && self->is_dying)) return;
   inside.jobs.flush();
+  // Ends: the victim is unwound in this instant, and nothing on its stack waits (R7).
   while (inside.spawned.contains(id)) s4u::this_actor::yield();
   inside.jobs.flush();
 }
 
 bool Engine::wait(Gate& gate, TimePoint deadline) {
   Gate::Inside& inside = *gate.inside_;
+  // An open gate before a deadline that has passed: what has happened is seen first.
   if (std::exchange(inside.is_open, false)) return true;
   if (deadline <= now()) return false;
   Spawned* self = inside_->current();
@@ -508,6 +533,7 @@ bool Engine::wait(Gate& gate, TimePoint deadline) {
       if (key) engine.agenda.erase(*key);
     }
   } const leave{*inside_, inside, waiter, key};
+  // A wake may be left over from an earlier wait, so both reasons are looked at again.
   while (!waiter.is_through && !is_late) self->sleeper.sleep();
   return waiter.is_through;
 }
@@ -566,6 +592,7 @@ uint64_t Engine::flow_count() const { return inside_->flows.size(); }
 const std::vector<double>& Engine::carried_bytes() const { return inside_->carried; }
 
 std::vector<std::string> Engine::run() {
+  // Without an actor there is nothing to wait for, and the events' actor ends at once.
   inside_->is_over = inside_->spawned.empty();
   inside_->engine->run();
   return inside_->stuck;

@@ -6,6 +6,7 @@
 
 namespace crossdock {
 
+// Counts every event that matches; from the nth on each one is a hit, up to the fault's count.
 bool FaultDesk::counts(Armed& armed, std::string_view peer, std::string_view event) const {
   const WhenSpec& when = *armed.fault->when;
   if (!matches_pattern(when.event, event) || !matches_pattern(when.peer, peer)) return false;
@@ -17,6 +18,7 @@ std::vector<const FaultSpec*> FaultDesk::meet(std::string_view peer, std::string
   for (Armed& armed : armed_) {
     const FaultSpec& fault = *armed.fault;
     if (!is_operation_fault(fault.kind) || armed.hits >= fault.count) continue;
+    // Before counts(): what happens outside of its time does not count towards `nth`.
     if (fault.at && now < origin_ + *fault.at) continue;
     if (fault.at && fault.lasts > Duration() && now >= origin_ + *fault.at + fault.lasts) continue;
     if (!counts(armed, peer, event)) continue;

@@ -15,6 +15,7 @@ PartialWrite part_of(const FaultSpec& fault, std::optional<Duration> rest) {
   return PartialWrite{std::min<uint64_t>(fault.percent, 99), rest};  // all of it would be a lost reply
 }
 
+// A table, so that the compiler refuses a new kind of fault without an effect.
 constexpr auto kOperationFaults = std::to_array<OperationFault>({
     {FaultKind::kRefused, [](const FaultSpec&, OperationEffects& effects) { effects.is_refused = true; }},
     {FaultKind::kFailed, [](const FaultSpec&, OperationEffects& effects) { effects.fails = true; }},

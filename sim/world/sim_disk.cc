@@ -7,6 +7,10 @@
 
 namespace crossdock {
 
+// Modelled: what survives a crash of the store (all of it) and of the machine (what was made durable), a full disk, a
+// chunk that is damaged for good, one read that is short or has a wrong byte. Not modelled: the time of a write, and
+// damaged records. Bytes that flow to and from the disk take time on its link (sim_store.h).
+//
 class SimDisk::Records : public RecordTable {
  public:
   explicit Records(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -15,6 +19,7 @@ class SimDisk::Records : public RecordTable {
   Status write(std::span<const RecordChange> changes, bool durable) override {
     for (const RecordChange& change : changes) {
       TRY(std::optional<std::string> before, state_->records.get(change.key));
+      // An undo log: the value before each change, so that lose_unsynced() can go back in reverse order.
       state_->unsynced.push_back(RecordChange{change.key, std::move(before)});
     }
     TRY_STATUS(state_->records.write(changes, durable));
@@ -30,6 +35,8 @@ class SimDisk::Records : public RecordTable {
   std::shared_ptr<State> state_;
 };
 
+// Newest change first: of a key that was changed twice, the oldest value is what remains. The chunks need none of it,
+// because add() promises to be durable when it returns.
 void SimDisk::lose_unsynced() {
   std::reverse(state_->unsynced.begin(), state_->unsynced.end());
   const Status written = state_->records.write(std::exchange(state_->unsynced, {}), true);
@@ -40,6 +47,7 @@ class SimDisk::Writer : public SegmentWriter {
  public:
   Writer(std::shared_ptr<State> state, uint64_t number, std::unique_ptr<SegmentWriter> inside)
       : state_(std::move(state)), number_(number), inside_(std::move(inside)) {}
+  // A writer that dies with its store gives its space back, as unfinished files do when the store opens again.
   ~Writer() override {
     if (!is_added_) state_->used_bytes -= bytes_;
   }
@@ -88,6 +96,7 @@ class SimDisk::Chunks : public ChunkTable {
       if (!found) return take(i, found, bytes);
       const std::pair<ObjectNumber, uint32_t> name(names[i].object, names[i].chunk);
       if (state_->corrupt_nth && state_->read_count++ == *state_->corrupt_nth) state_->corrupt = name;
+      // Damage is made on the way out and the stored bytes stay right; for a reader that is the same.
       const bool is_wrong = state_->corrupt == name || std::exchange(state_->is_flipped, false);
       if (std::exchange(state_->is_short, false) && !bytes.empty())
         return take(i, found, bytes.first(bytes.size() - 1));

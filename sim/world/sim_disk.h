@@ -34,6 +34,7 @@ class SimDisk {
   void shorten_next_read() { state_->is_short = true; }
   // The next read comes with a wrong byte, once.
   void flip_next_read() { state_->is_flipped = true; }
+  // Of chunks: written, added or not. Records take no space.
   uint64_t used_bytes() const { return state_->used_bytes; }
 
  private:

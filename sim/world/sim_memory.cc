@@ -37,6 +37,7 @@ Status not_registered(const RegionKey& key) {
 
 }  // namespace
 
+// With bytes the same content is kept twice, as bytes and in the shadow, and each checks the other (I1).
 Status SimMemory::add(SimMember& member, bool carries_bytes) {
   const bool is_source = member.role == Role::kSource;
   member.shadow = std::make_unique<Shadow>(member.binding, member.schema, is_source ? member.content : 0);
@@ -54,6 +55,7 @@ Status SimMemory::grant(SimMember& member) {
     Grant grant{&member, region.bytes, std::nullopt};
     if (member.memory) grant.memory = member.memory->find(key);
     const bool is_new = grants_.try_emplace(key, grant).second;
+    // An epoch that comes twice would let a late write of the first operation land in the second one's pages.
     checks_.check(Invariant::kI3, now_(),
                   is_new ? "" : fmt::format("region {} is registered a second time under its epoch", key.to_text()));
     if (!is_new) {
@@ -93,6 +95,7 @@ SimMember* SimMemory::owner(const RegionKey& key) const {
   return grant == nullptr ? nullptr : grant->member;
 }
 
+// At once; that what is under way is stopped first is the work of SimWorld::revoke().
 Status SimMemory::revoke(const RegionKey& key) {
   const auto found = grants_.find(key);
   if (found == grants_.end()) return not_registered(key);
@@ -114,6 +117,7 @@ Status SimMemory::check_copy(const StepSpan& steps) const {
   return Status();
 }
 
+// Called when bytes land and not when a copy is posted: a write may be posted in time and land late (I3).
 void SimMemory::check_target(const SimMember& member) {
   std::string wrong;
   if (member.is_released) wrong = fmt::format("bytes land in '{}' after its pages were given back", member.name);
@@ -121,12 +125,16 @@ void SimMemory::check_target(const SimMember& member) {
   checks_.check(Invariant::kI3, now_(), wrong);
 }
 
+// Where the world does what a network interface does: bytes land as long as the grant exists, whatever the runtime has
+// done with the pages meanwhile. The check of I3 then sees what a real machine would only suffer.
 Status SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip) {
   Status status;
   const CopyWork* work = steps.steps().empty() ? nullptr : &steps.work();
   uint64_t at = 0;
   for (const CopyStep& step : steps.steps()) {
     const uint64_t total = step.total_bytes();
+    // `first` and `last` count in the step. A step that [begin, end) does not touch has first >= last, or lies behind
+    // `end`.
     const uint64_t first = std::max(begin, at) - at;
     const uint64_t last = end <= at ? 0 : std::min(end - at, total);
     const uint64_t before = at;
@@ -140,8 +148,11 @@ Status SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool
     }
     check_target(*target->member);
     landed_[{source->member->name, target->member->name}] += last - first;
+    // The first byte of all is wrong, so the flip is used up by the first step that lands.
     bool flips = std::exchange(flip, false);
     const auto number = static_cast<size_t>(&step - work->steps.data());
+    // A step of which the last byte has landed is whole: what came before had been noted as torn and is written over by
+    // now. Else its cells hold unknown content, since the shadow does not know single bytes of a step.
     check_content(*work, number, last == total && !flips, *source->member, *target->member);
     if (!target->memory || !source->memory) continue;
     for_each_piece(step, first, last, [&](uint64_t source_offset, uint64_t target_offset, uint64_t bytes) {
@@ -173,12 +184,15 @@ Result<uint32_t> SimMemory::checksum(const StepSpan& steps, StepEnd end) const {
     if (!fits(step, of_source ? grant->bytes : UINT64_MAX, of_source ? UINT64_MAX : grant->bytes))
       return Status(Code::kInvalidArgument, fmt::format("a step leaves region {}", key.to_text()));
   }
+  // All regions of one end belong to one member, so the last grant speaks for all.
   if (!grant->memory) return grant->member->shadow->checksum(steps, end);
   return checksum_steps(steps, end, [&](uint32_t region) -> Result<std::span<const std::byte>> {
     return std::span<const std::byte>(*find(regions[region])->memory);
   });
 }
 
+// A store writes through the registry and not through land(), so I3 is asked for here. A key that is revoked is refused
+// by the registry, and nothing lands.
 void SimMemory::check_store_write(const StepSpan& steps) {
   for (const CopyStep& step : steps.steps()) {
     const RegionKey& key = steps.work().target_regions[step.target_region];
@@ -192,6 +206,7 @@ void SimMemory::overwrite(SimMember& member) {
     write_synthetic(*member.binding, **member.schema, member.content + kForeignContent, *member.memory);
 }
 
+// Bytes first: where both are there, their message names the exact byte.
 std::string SimMemory::take_content(SimMember& member, std::optional<bool> exactly_once) {
   if (member.memory) {
     if (const auto wrong = take_synthetic(*member.binding, **member.schema, member.content, *member.memory))

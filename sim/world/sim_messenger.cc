@@ -12,6 +12,9 @@ constexpr size_t kInboxMax = 4096;  // what comes beyond is lost
 
 }  // namespace
 
+// Modelled: the time to post, the latency of the way with a random part, loss, delay and doubling, receivers that are
+// dead or out of reach when the message arrives. Not modelled: the size of a message, so control messages take no
+// bandwidth.
 Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message) {
   SimWorld& world = node_.world();
   TRY(const OperationEffects effects, node_.accept(op, "send " + std::string(message.kind()), false));
@@ -22,6 +25,7 @@ Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message
   else if (effects.loses_reply)
     completion.status = Status(Code::kOutcomeUnknown, "made to fail");
   const size_t copies = effects.loses_message || effects.fails ? 0 : effects.doubles_message ? 2 : 1;
+  // The sender learns that it was sent, and nothing of its arrival.
   node_.complete_after(sent - world.now(), op, std::move(completion));
   world.note_message(to, message);
   const SimNode* const receiver = world.find(to);
@@ -32,6 +36,8 @@ Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message
     const auto jitter = static_cast<int64_t>(node_.rng().below(static_cast<uint64_t>(way.ns()) / 2 + 1));
     world.engine().at(sent + way + effects.message_later + Duration::from_ns(jitter),
                       [&world, to, message, from = node_.place()] {
+                        // By name, when it arrives: another life of the process may have the name by then, and has to
+                        // tell stale messages itself.
                         SimNode* const node = world.find(to);
                         if (node != nullptr && !node->is_dead() && world.is_reachable(from, node->place()))
                           node->messenger().deliver(message);

@@ -46,6 +46,8 @@ Ports SimNode::ports() { return Ports{this, transport_.get(), store_.get(), mess
 
 TimePoint SimNode::now() const { return world_.now(); }
 
+// Simulated time stands still while a protocol asks to be called again at once. Without a limit such a protocol would
+// hang the run instead of failing it (I6).
 void SimNode::watch_for_spinning(TimePoint deadline) {
   if (!ready_.empty() || deadline > now() || looked_at_ != now()) look_count_ = 0;
   looked_at_ = now();
@@ -60,6 +62,7 @@ void SimNode::watch_for_spinning(TimePoint deadline) {
 size_t SimNode::wait(std::span<Completion> out, TimePoint deadline) {
   watch_for_spinning(deadline);
   while (ready_.empty())
+    // Looked at once more after the deadline: a completion of the same instant counts (R8).
     if (!world_.engine().wait(gate_, deadline) && ready_.empty()) return 0;
   const size_t count = std::min(out.size(), ready_.size());
   std::move(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(count), out.begin());
@@ -67,6 +70,8 @@ size_t SimNode::wait(std::span<Completion> out, TimePoint deadline) {
   return count;
 }
 
+// Every port posts through this. A refusal leaves no trace of the operation (R1); after an OK exactly one complete()
+// has to follow, which the checks of I6 see.
 Result<OperationEffects> SimNode::accept(OpId op, const std::string& name, bool takes_slot) {
   const std::vector<const FaultSpec*> faults = world_.desk().meet(peer_.text(), post_event(name), now());
   const OperationEffects effects = effects_of(faults);
@@ -88,6 +93,7 @@ Result<OperationEffects> SimNode::accept(OpId op, const std::string& name, bool 
 }
 
 void SimNode::complete(OpId op, Completion completion) {
+  // A dead process takes no completions; its operations go on in the world as its Fate says.
   if (is_dead_) return;
   const auto found = under_way_.find(op);
   const bool is_known = found != under_way_.end();
@@ -118,6 +124,7 @@ void SimNode::wake() {
 }
 
 TimePoint SimNode::next_start(double cost_us) {
+  // A process posts one operation after another: that is the only computing time that is modelled.
   busy_until_ = std::max(busy_until_, now()) + Duration::from_ns(static_cast<int64_t>(cost_us * slowness_ * 1e3));
   return busy_until_;
 }

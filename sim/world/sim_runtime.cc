@@ -9,6 +9,9 @@
 namespace crossdock {
 namespace {
 
+// Modelled: the time of registration, a call that fails, pages that are held once and released once. Not modelled: a
+// framework that runs out of pages, or that finds content invalid; validate is always OK.
+//
 constexpr double kCallUs = 5;  // of a call into the framework that registers nothing
 
 }  // namespace
@@ -20,6 +23,7 @@ Status SimRuntime::post(OpId op, RuntimeCall what, const ParticipantId& particip
   const TimePoint done = node_.next_start(cost_us) + effects.starts_later;
   const bool fails = effects.fails;
   world.engine().at(done, [this, op, what, participant, fails, call] {
+    // The framework is part of the process and dies with it: the call does not happen.
     if (node_.is_dead()) return;
     const auto found = members_.find(participant);
     if (fails) {
@@ -48,6 +52,7 @@ Status SimRuntime::hold(OpId op, RuntimeCall what, const ParticipantId& particip
   return post(op, what, participant, cost_us, [&world](SimMember& member) {
     Completion completion;
     completion.result = AnyBinding(member.binding);
+    // Repeated (R4): the same answer, and the grants exist.
     if (member.is_held) return completion;
     if (member.is_active || member.is_released)
       return completion_of(Status(Code::kConflict, "was activated or released before"));
@@ -73,6 +78,7 @@ Status SimRuntime::post_activate(OpId op, const ParticipantId& participant) {
   return post(op, RuntimeCall::kActivate, participant, kCallUs, [this](SimMember& member) {
     if (member.is_active) return Completion();
     if (!member.is_held) return completion_of(Status(Code::kConflict, "is not reserved"));
+    // Before the state changes: the check of I1 and I5 reads what the pages hold at this moment.
     if (hooks_ != nullptr) hooks_->activating(member);
     ++member.activations;
     member.is_held = false;

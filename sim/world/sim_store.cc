@@ -15,6 +15,8 @@ namespace {
 // After which a call without an answer completes.
 constexpr Duration kCallTimeout = Duration::from_ms(20);
 
+// Thrown through the store's own code and caught in run() or open(). What the call had written until then is on the
+// disk, as after a real crash; what it had changed in memory goes with the core.
 // The store dies inside of a call.
 struct StoreDied {};
 
@@ -24,6 +26,8 @@ SimStore::SimStore(SimWorld& world, const StoreSpec& spec) : world_(world), spec
 
 SimStore::~SimStore() = default;
 
+// Modelled: the store's code as it ships, its crash at each named point with or without loss of what is not durable,
+// its disk, its clock. Its calls take no time but that of the bytes that flow and of latencies.
 Status SimStore::open() {
   StoreOptions options;
   options.chunk_bytes = spec_.chunk_bytes;
@@ -48,6 +52,7 @@ void SimStore::reopen() {
 }
 
 void SimStore::crash(bool loses_unsynced) {
+  // First: its writers give their space back to the disk before the disk loses anything.
   core_ = nullptr;
   ++life_;
   if (loses_unsynced) disk_.lose_unsynced();
@@ -100,12 +105,15 @@ Status SimStorePort::post(OpId op, const char* name, bool is_data, std::vector<F
 void SimStorePort::request(const CallPointer& call) {
   SimWorld& world = node_.world();
   if (call->effects.fails) return node_.complete(call->op, completion_of(Status(Code::kUnavailable, "made to fail")));
+  // A store that is down and a way that is broken look the same to the caller: no answer until the timeout.
   if (store_.core() == nullptr || !world.is_reachable(node_.place(), store_.place())) return lost(call);
   call->life = store_.life();
   next_flow(call);
 }
 
 void SimStorePort::next_flow(const CallPointer& call) {
+  // One flow after another. The bytes of a put go over the links before the store runs the call, and so do those of a
+  // get, although it would read first; only the sum of the times is right.
   if (call->next_flow == call->flows.size()) return arrived(call);
   const Flow& flow = call->flows[call->next_flow++];
   SimWorld& world = node_.world();
@@ -119,10 +127,12 @@ void SimStorePort::next_flow(const CallPointer& call) {
 
 void SimStorePort::arrived(const CallPointer& call) {
   SimWorld& world = node_.world();
+  // The bytes went to a life of the store that is over.
   if (store_.life() != call->life) return lost(call);
   if (call->effects.shortens_read) store_.disk().shorten_next_read();
   if (call->effects.flips_bit) store_.disk().flip_next_read();
   std::optional<Completion> completion = store_.run(call->run);
+  // A torn put is one whose reply is lost: the store takes a fragment in full or not at all.
   const bool loses_reply = call->effects.loses_reply || call->effects.torn.has_value();
   if (!completion || loses_reply) return lost(call);
   // Small answers take the latency of the way back; bulk data is there already.
@@ -135,6 +145,7 @@ void SimStorePort::answer(const CallPointer& call, Completion completion) {
   node_.complete(call->op, std::move(completion));
 }
 
+// kOutcomeUnknown for control calls (R4). A put or a get may simply be repeated, so for them it is kUnavailable (R3).
 // The caller cannot know whether it happened.
 void SimStorePort::lost(const CallPointer& call) {
   node_.complete_after(kCallTimeout, call->op,

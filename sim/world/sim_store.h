@@ -28,11 +28,13 @@ class SimStore {
   // Grows with each crash. The answer to a call that began in an earlier life is lost.
   uint64_t life() const { return life_; }
 
+  // Opens the core over the disk as it is. It may fail, as StoreCore::open() does.
   Status open();
   // Opens it if it is down. A store that does not open is a violation of I2.
   void reopen();
   // Sets its clock forward, relative to all other clocks.
   void advance_clock(Duration by) { clock_ahead_ = clock_ahead_ + by; }
+  // At once, between two calls. Answers that are on their way are lost.
   void crash(bool loses_unsynced);
   // It crashes the next time it reaches this point (one of StoreCore's kCrashPoints), and opens again after `down`.
   void arm(std::string crash_point, bool loses_unsynced, Duration down);

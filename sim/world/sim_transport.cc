@@ -22,6 +22,9 @@ const RegionKey& target_key(const StepSpan& steps) {
 
 }  // namespace
 
+// Modelled: the time to post descriptors, one flow for all bytes of a copy, bytes that land in the order of the steps,
+// a flow that ends early with the bytes that it has moved. Not modelled: two flows for one copy, reordering within a
+// copy, and a rate that depends on the size of the pieces.
 Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
   SimWorld& world = node_.world();
   TRY(const OperationEffects effects, node_.accept(op, "copy", true));
@@ -49,9 +52,11 @@ Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
   return Status();
 }
 
+// Also goes on with a copy that was paused; it may have been ended since.
 void SimTransport::begin(const CopyPointer& copy) {
   if (copy->is_over || copy->is_flowing) return;
   if (copy->bytes == 0) return end(copy, Status());
+  // Looked at when the copy begins and not when it is posted: a revoke in between has to refuse it (R6).
   if (Status status = node_.world().memory().check_copy(copy->steps); !status.ok()) return end(copy, std::move(status));
   flow(copy);
 }
@@ -60,6 +65,7 @@ void SimTransport::flow(const CopyPointer& copy) {
   SimWorld& world = node_.world();
   const SimMember* const source = world.memory().owner(source_key(copy->steps));
   const SimMember* const target = world.memory().owner(target_key(copy->steps));
+  // After a pause the flow carries what is left.
   copy->flow_begin = copy->landed;
   copy->is_flowing = true;
   copy->flow = world.start_flow(source->place, target->place, copy->bytes - copy->landed,
@@ -81,8 +87,10 @@ void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result)
   copy->is_flowing = false;
   const uint64_t moved = result.moved_bytes / world.options().bytes_scale;
   const bool is_done = result.end == FlowEnd::kDone;
+  // A flow of scaled bytes that ends early has moved whole bytes of content, rounded down.
   const uint64_t reached = is_done ? copy->bytes : std::min(copy->flow_begin + moved, copy->bytes);
   const Stop why = std::exchange(copy->stop, Stop::kNone);
+  // All bytes crossed the links, and less of them lands: the failure is at the receiver's end.
   if (is_done && copy->fails_after) {
     (void)land(*copy, std::max(copy->landed, copy->bytes * copy->fails_after->percent / 100));
     if (copy->fails_after->rest) land_later(copy, *copy->fails_after->rest);
@@ -105,6 +113,7 @@ void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result)
   for (const auto& stopped : std::exchange(copy->stopped, {})) stopped();
 }
 
+// Exactly once for each copy (I6): is_over and the removal from copies_ keep every other way from getting here again.
 void SimTransport::end(const CopyPointer& copy, Status status) {
   copy->is_over = true;
   copies_.erase(copy->op);
@@ -114,10 +123,12 @@ void SimTransport::end(const CopyPointer& copy, Status status) {
 
 void SimTransport::stop(const CopyPointer& copy, Stop why, std::function<void()> then) {
   if (copy->is_flowing) {
+    // Two stops may meet one flow, a pause and a revoke for example; the stronger one decides, and both are told.
     copy->stop = std::max(copy->stop, why);
     if (then) copy->stopped.push_back(std::move(then));
     return node_.world().engine().cancel(copy->flow);
   }
+  // Nothing of it has landed, and begin() will find is_over.
   // It has not begun.
   if (why != Stop::kPause) end(copy, Status(why == Stop::kRevoke ? Code::kConflict : Code::kCancelled, "never began"));
   if (then) then();
@@ -131,6 +142,7 @@ void SimTransport::cancel(OpId op) {
 
 void SimTransport::poster_died(Fate fate, Duration delay) {
   if (fate == Fate::kDone) return;
+  // A copy, since stop() removes entries.
   const std::map<OpId, CopyPointer> all = copies_;
   for (const auto& [op, copy] : all) {
     copy->fate = fate;
@@ -168,6 +180,7 @@ Status SimTransport::post_revoke(OpId op, const RegionKey& key) {
     return Status();
   }
   const bool reply_lost = effects.loses_reply;
+  // A lost reply of a revoke: it happens in full, and the caller hears kOutcomeUnknown (R4, R6).
   world.engine().at(start, [this, op, key, reply_lost] {
     SimWorld& inside = node_.world();
     inside.revoke(key, [this, op, reply_lost](Status status) {

@@ -45,6 +45,7 @@ void SimWorld::start(SimNode& node, std::function<void()> body) {
   node.set_actor(engine_.spawn(node.peer().text(), std::move(body)));
 }
 
+// First the node, then its actor: while the stack is unwound no completion reaches it any more.
 void SimWorld::kill(SimNode& node, Fate fate, Duration delay) {
   if (node.is_dead()) return;
   node.die(fate, delay);
@@ -52,12 +53,14 @@ void SimWorld::kill(SimNode& node, Fate fate, Duration delay) {
 }
 
 void SimWorld::stop_spinning(SimNode& node) {
+  // Later in the same instant, because an actor cannot kill itself.
   engine_.after(Duration(), [this, &node] { killer_(node); });
 }
 
 void SimWorld::retire(const PeerId& peer) {
   const auto found = nodes_.find(peer);
   CHECK(found != nodes_.end());
+  // Kept: copies that it posted may be under way, and they point to their node.
   retired_.push_back(std::move(found->second));
   nodes_.erase(found);
 }
@@ -80,10 +83,13 @@ bool SimWorld::is_reachable(const Place& from, const Place& to) const {
   return true;
 }
 
+// At least 1 ns, so that an answer never comes in the instant of its question.
 Duration SimWorld::latency(const Place& from, const Place& to) const {
   return Duration::from_ns(static_cast<int64_t>(links_.latency_s(from, to) * 1e9) + 1);
 }
 
+// R6: the grant ends first, so no copy can begin, and then those that are flowing are stopped; done only when the last
+// of them has ended. What lands later by a fault meets a grant that is revoked (SimMemory::land).
 // Copies to or from a region whose grant ends.
 void SimWorld::revoke(const RegionKey& key, std::function<void(Status)> done) {
   const Status revoked = memory_.revoke(key);
@@ -119,6 +125,7 @@ void SimWorld::stop_copies(const std::function<bool(const StepSpan&)>& concerns,
   const auto all = std::make_shared<decltype(concerned)>(concerned);
   const auto finish = std::make_shared<StoppedCopies>(std::move(done));
   for (const auto& [transport, copy] : concerned)
+    // The number of copies is fixed before the first stop, so `done` is called once whatever order they end in.
     transport->stop(copy, pauses ? SimTransport::Stop::kPause : SimTransport::Stop::kRevoke, [left, all, finish] {
       if (--*left == 0) (*finish)(*all);
     });
@@ -145,6 +152,7 @@ void SimWorld::note_message(const PeerId& to, const Message& message) {
 void SimWorld::storm(uint64_t count) {
   if (messages_.empty()) return;
   for (uint64_t i = 0; i < count; ++i) {
+    // Old messages, also of works that are over: receivers tell them by operation and generation.
     const auto& [to, message] = messages_[rng_.below(messages_.size())];
     const auto delay = static_cast<int64_t>(rng_.below(1'000'000));
     engine_.after(Duration::from_ns(delay), [this, peer = to, again = message] {
@@ -173,6 +181,7 @@ void SimWorld::event(SimNode& node, const std::string& event) {
 }
 
 void SimWorld::trigger(const FaultSpec& fault) {
+  // Never inside of the event that triggers it: a fault must not destroy what its caller still uses.
   engine_.after(fault.after, [this, &fault] {
     trace_.instant(world_track(), fmt::format("{} {}", fault_kind_name(fault.kind), fault.target), "fault", now());
     fault_action_(fault);

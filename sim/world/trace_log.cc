@@ -25,6 +25,8 @@ void TraceLog::instant(uint32_t track, std::string_view name, const char* catego
   note(TraceEvent{TraceEvent::Kind::kInstant, track, std::string(name), category, time, time, std::move(args), event_});
 }
 
+// Hashed whether it is kept or not: the digest of a run does not depend on --trace (I7). Not hashed are category and
+// event number, which say nothing new about the run.
 void TraceLog::note(TraceEvent event) {
   ++event_count_;
   mix(trace_.tracks[event.track].group);
@@ -40,6 +42,7 @@ void TraceLog::note(TraceEvent event) {
 }
 
 void TraceLog::mix(std::string_view text) {
+  // The length first: "ab", "c" and "a", "bc" have different digests.
   mix(text.size());
   for (const char byte : text)
     for (uint64_t& lane : state_) lane = (lane ^ static_cast<uint8_t>(byte)) * kPrime;
