@@ -9,6 +9,7 @@ Cells::Cells(const StoredView& view, ContentTag initial)
       first_row_(view.first_row()),
       chunk_rows_(view.rows_per_page() == 0 ? kChunkRowsMax : std::min(view.rows_per_page(), kChunkRowsMax)),
       initial_(initial) {
+  // So that the 32-bit numbers of CellBox hold any of them.
   for (const uint64_t extent : extents_) CHECK(extent > 0 && extent <= std::numeric_limits<uint32_t>::max());
 }
 
@@ -39,9 +40,11 @@ bool Cells::join_from(std::vector<HeldBox>& list, size_t number) {
     }
     any = true;
     const size_t last = list.size() - 1;
+    // The last box moves into the gap; `number` follows it when it was the last.
     list[other] = list[last];
     if (number == last) number = other;
     list.pop_back();
+    // A box that has grown may touch those that were passed over. Ends: each round removes a box.
     other = 0;
   }
   return any;

@@ -132,6 +132,7 @@ class Cells {
       list.push_back(HeldBox{box, change(chunk.held())});
       join_from(list, list.size() - 1);
     }
+    // Back to the short form when one box covers the chunk: after a complete copy a chunk costs a few bytes again.
     if (list.size() > 1 || list.front().box != all) return;
     chunk.set(list.front().held);
     give_list(std::exchange(chunk.list, kNoList));
@@ -152,6 +153,7 @@ class Cells {
     }
     for (const CellBox& piece : rest) next.push_back(HeldBox{piece, change(outside)});
     list = std::move(next);
+    // Quadratic in the boxes of one chunk, of which copies of whole rows leave few.
     for (size_t i = 0; i < list.size();) i = join_from(list, i) ? 0 : i + 1;
   }
 

@@ -56,6 +56,7 @@ class OneContent {
   bool any_unknown_ = false;
 };
 
+// The decoder compares two sides; with the same side twice it finds the cells of one.
 // The step with the given end on both sides, so that it can be decoded alone.
 CopyStep mirrored(CopyStep step, StepEnd end) {
   if (end == StepEnd::kSource) {
@@ -106,6 +107,8 @@ class ContentReader {
       return true;
     }
     const uint64_t size = step.axis_count == 0 ? step.bytes : step.axis_list[0].extent;
+    // Halved until each part holds one content. Ends: a part of one byte lies in one cell. Depth is at most the sum of
+    // the logarithms of extents and bytes.
     return add(part_of(step, 0, size / 2)) && add(part_of(step, size / 2, size - size / 2));
   }
   uint32_t finish() { return hash_.finish(); }
@@ -117,6 +120,7 @@ class ContentReader {
   ContentHash hash_;
 };
 
+// Else two ends that are both torn would agree, and a wrong target would pass.
 // Unknown content has a sum of its own, another one each time.
 uint32_t sum_of_unknown(ShadowCells& cells) {
   uint64_t state = cells.count_unknown();

@@ -65,11 +65,13 @@ std::string Shadow::check(ContentTag content, bool exactly_once) const {
     cells.for_each([&](uint64_t row, const CellBox& box, const Held& held) {
       if (held.content == content && (!exactly_once || held.count == 1)) return;
       const Corner at = cells.corner(row, box);
+      // The first in order of cells, not of boxes: the message does not depend on how boxes were joined (I7).
       if (!first || at < first->first) first = {at, held};
     });
     if (!first) continue;
     const std::string place = view.text(view.meaning(first->first));
     const Held& held = first->second;
+    // The most telling reason first: what was never written also holds the wrong content.
     if (held.count == 0) return fmt::format("{}: was never written", place);
     if (held.content == 0) return fmt::format("{}: holds nothing that anybody knows", place);
     if (held.content != content) return fmt::format("{}: holds content {}, not {}", place, held.content, content);
@@ -114,6 +116,8 @@ std::string ShadowCopier::land(const CopyWork& work, size_t begin, size_t end, c
   return "";
 }
 
+// Which bytes landed is not kept, so every cell of the step is unknown (0) afterwards: a reader must not rely on any of
+// them (R3). A repetition of the step makes them known again.
 std::string ShadowCopier::tear(const CopyWork& work, size_t step, const Shadow& source, Shadow& target) {
   CHECK(step < work.steps.size());
   StepDecoder decoder({work.source_regions, *source.cells_}, {work.target_regions, *target.cells_});

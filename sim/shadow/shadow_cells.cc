@@ -14,6 +14,8 @@ ShadowCells::ShadowCells(std::shared_ptr<const Valid<RuntimeBinding>> of_binding
   for (const PageTable& table : binding().page_tables) slots_.emplace(table.id, table.slots);
   const std::vector<ViewLayer> all = layers_of_views(binding(), **schema_);
   for (size_t i = 0; i < all.size();) {
+    // Layers at equal distances become one view with a layer digit: a pool of 80 layers costs one entry instead of 80.
+    // Where the digits would not be unique, each layer is a view of its own.
     const size_t count = progression(std::span(all).subspan(i));
     if (!store(std::span(all).subspan(i, count)))
       for (size_t k = 0; k < count; ++k) CHECK(store(std::span(all).subspan(i + k, 1)));  // by the rule of strides
@@ -37,6 +39,8 @@ bool ShadowCells::store(std::span<const ViewLayer> layers) {
   return true;
 }
 
+// Views of a region are sorted by their first byte. `ends_max` ends the search backwards: no view at or before that
+// index reaches the byte.
 void ShadowCells::index_regions() {
   const std::vector<Region>& all = binding().regions;
   regions_.resize(all.size());

@@ -12,6 +12,7 @@ SlotIndex::SlotIndex(const std::vector<uint64_t>& slots) {
   std::sort(sorted_.begin(), sorted_.end());
   if (sorted_.empty()) return;
   const uint64_t span = sorted_.back().first - sorted_.front().first;
+  // In this form without overflow. Few pages in a huge pool would need a list as long as the pool.
   if (span / kSparseMax > sorted_.size()) return;
   dense_.assign(span + 1, kNoPage);
   for (const auto& [slot, page] : sorted_) dense_[slot - sorted_.front().first] = page;

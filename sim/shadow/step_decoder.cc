@@ -22,6 +22,10 @@ struct Run {
   uint64_t size;
 };
 
+// Correctness does not rest on the choice of cuts: a block becomes pieces only after every run of indices on both sides
+// was found in a view and compared by meaning (append_run). A bad cut costs time. It ends because each cut makes blocks
+// with smaller extents, and a block of a single byte is always a piece or an error.
+//
 // Takes a step apart into pieces. What is left of it is a list of blocks: bytes along some axes. A block is one piece,
 // or a few, when each of its axes moves one axis of the cells by the same distance all along, on both sides; else it is
 // cut into blocks for which that is more likely, in the worst case into single bytes.
@@ -84,6 +88,7 @@ class Decoder {
   bool enter_region(size_t which, uint32_t number) {
     End& end = ends_[which];
     if (number >= end.keys.size()) return refuse(fmt::format("{} region {}, which has no name", end.verb, number));
+    // Most steps of a work name the same region as the one before.
     if (end.number == number) return true;
     const std::optional<uint32_t> found = end.cells.find_region(end.keys[number]);
     if (!found)
@@ -133,6 +138,9 @@ class Decoder {
     return append(block, pieces);
   }
 
+  // One step along the axis is decoded, and the difference of digits is assumed for all following ones, up to the first
+  // digit that would leave its range. That holds because the digits are a mixed-radix number in which equal distances
+  // add equal digits until one carries.
   Motion motion(size_t which, const StepBlock& block, size_t axis) const {
     const End& end = ends_[which];
     Motion motion{{}, 1, false, kAxisCount};
@@ -177,6 +185,8 @@ class Decoder {
   }
 
   // An axis that leaves the range of a digit when others have moved it before.
+  // motion() looks at each axis alone, from the block's first byte. Two axes that move the same digit can carry
+  // together.
   std::optional<size_t> carrying_axis(size_t which, const StepBlock& block) const {
     const End& end = ends_[which];
     for (size_t digit = 0; digit < kDigitCount; ++digit) {
@@ -282,6 +292,7 @@ class Decoder {
     }
     begin = view.row_at(digits[kSlotDigit], digits[kRowDigit]);
     if (begin == StoredView::kNoRow) return refuse_byte(which, byte);
+    // Counted down to name the first byte that belongs to no row; this is the path of an error.
     // Rows that a view holds of a page follow each other.
     uint64_t held = size;
     while (held > 1 && view.row_at(digits[kSlotDigit], digits[kRowDigit] + held - 1) == StoredView::kNoRow) --held;
@@ -305,6 +316,7 @@ class Decoder {
         target_cell[axis] = target.value;
         return refuse_move(block, source_cell, target_cell);
       }
+      // Within both runs the meanings grow by one each, so comparing their first is enough.
       i += std::min(source.run, target.run);
     }
     std::vector<Run>& runs = runs_[axis];

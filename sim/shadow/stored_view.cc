@@ -24,6 +24,7 @@ StoredView::StoredView(const View& like, const Component& component, std::vector
   set_radices(layer_stride);
 }
 
+// From the shortest stride up: `span` is how far all inner digits reach, plus one byte.
 bool StoredView::is_nested() const {
   uint64_t span = 1;
   for (size_t i = radix_count_; i-- > 0;) {
@@ -59,8 +60,11 @@ void StoredView::set_rows(const PageTable* table) {
   const uint64_t first_page = first_ / per_page_;
   const uint64_t last_page = (end - 1) / per_page_;
   many_pages_ = first_page != last_page;
+  // By check_binding: a view's tokens lie in its page table.
   CHECK(last_page < table->slots.size());
   const auto slots = std::span(table->slots).subspan(first_page, last_page - first_page + 1);
+  // Slots are in any order, so the region's part is counted from the lowest one; the slot digit is mapped to a page
+  // afterwards.
   low_slot_ = std::ranges::min(slots);
   slot_span_ = std::ranges::max(slots) - low_slot_ + 1;
   begin_ += low_slot_ * view.pages->page_stride_bytes;
@@ -86,10 +90,12 @@ void StoredView::set_radices(uint64_t layer_stride) {
     radices_[radix_count_++] = Radix{static_cast<Digit>(digit), stride_of_[digit], extent_of_[digit]};
     end_ += stride_of_[digit] * (extent_of_[digit] - 1);
   }
+  // By stride and not by kind: NHD and HND, and layers inside or outside of pages, differ only in this order.
   std::sort(radices_.begin(), radices_.begin() + static_cast<ptrdiff_t>(radix_count_),
             [](const Radix& a, const Radix& b) { return a.stride > b.stride; });
 }
 
+// The inverse of CyclicTokens::count_below(), computed anew, so that an error there does not cancel out.
 StoredView::Meaning StoredView::cyclic_row_meaning(uint64_t tokens_before) const {
   const CyclicTokens& cycle = *view_->cycle;
   const uint64_t of_cycle = cycle.blocks.count() * cycle.block_tokens;

@@ -8,6 +8,7 @@
 namespace crossdock::shadow {
 namespace {
 
+// What has to be equal for two layers to share a StoredView. Names of components are in it through the view.
 auto all_but_layer(const ViewLayer& each) {
   const View& view = *each.view;
   return std::tie(view.region, view.component, view.tokens, view.cycle, view.heads, view.dims, view.strides.row,
