@@ -9,6 +9,7 @@
 namespace crossdock {
 namespace {
 
+// What explains a failure is kept before what fills the picture.
 int rank(const TraceEvent& event) {
   if (event.category == "fault" || event.category == "check") return 0;
   if (event.category == "state") return 1;
@@ -22,6 +23,7 @@ std::vector<uint32_t> choose_events(const Trace& trace, TimePoint last, size_t c
   std::vector<uint32_t> chosen(trace.events.size());
   std::iota(chosen.begin(), chosen.end(), 0);
   if (chosen.size() <= count_max) return chosen;
+  // With the number as the last part no two keys are equal, so the choice is the same in every run (I7).
   const auto key = [&](uint32_t number) {
     const TraceEvent& event = trace.events[number];
     const Duration length = shown_end(event, last) - shown_begin(event, last);

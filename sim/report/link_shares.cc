@@ -13,6 +13,7 @@ bool is_amount(double value) { return std::isfinite(value) && value > 0; }
 
 // Adds `rate` over [from, to), both in parts of the run, to the parts it touches.
 void spread(double rate_bytes_per_part, double from, double to, std::vector<double>& bytes) {
+  // Rounding may put `from` at the end of the last part.
   const size_t first = std::min(static_cast<size_t>(from), bytes.size() - 1);
   for (size_t part = first; part < bytes.size() && static_cast<double>(part) < to; ++part) {
     const double begin = std::max(from, static_cast<double>(part));
@@ -44,6 +45,7 @@ LinkShares use_of(const TraceCounter& link, TimePoint begin, TimePoint end, size
 std::vector<LinkShares> busiest_links(const std::vector<TraceCounter>& links, TimePoint begin, TimePoint end,
                                       size_t part_count, size_t count_max) {
   std::vector<LinkShares> uses;
+  // A run without duration has no parts to divide into.
   if (begin >= end) return uses;
   for (const TraceCounter& link : links) {
     LinkShares use = use_of(link, begin, end, part_count);

@@ -17,6 +17,9 @@
 namespace crossdock {
 namespace {
 
+// A page is opened by hand and has to stay a few megabytes, so each list has a limit, and the number of all is written
+// beside what was kept. Keys are written in the order of the alphabet, as JsonWriter asks.
+//
 constexpr size_t kHeadTextBytesMax = 4000;
 constexpr size_t kReplayBytesMax = 100'000;
 
@@ -52,6 +55,7 @@ class ReportData {
     json_.key("duration").raw(json_number(report_.duration.ns()));
     json_.key("end").raw(json_number((last_ - report_.origin).ns()));
     json_.key("event_count").number(report_.trace.events.size());
+    // Before strings and tracks, which consist of what the events refer to.
     write_events();
     head_text("expected", report_.expected);
     write_invariants();
@@ -151,6 +155,7 @@ class ReportData {
     const std::vector<LinkShares> uses =
         busiest_links(report_.links, report_.origin, last_, limits_.link_part_count, limits_.link_count_max);
     const auto thousandths = [](double share) {
+      // Not below zero: shares are not, and the ceiling of a value just below zero is zero.
       return static_cast<uint64_t>(std::ceil(std::min(share, 10.0) * 1000 - 1e-6));
     };
     json_.key("link_count").number(report_.links.size()).key("links").begin_array();

@@ -43,6 +43,8 @@ std::string without_tags(const std::string& json) {
 
 }  // namespace
 
+// The marks are looked for in the template only, one behind the other, and never in what was put in: a text of the run
+// that looks like a mark stays a text.
 std::string report_html(const RunReport& report) {
   const std::array<std::pair<std::string_view, std::string>, 4> parts = {{
       {"{{script hash}}", source_hash(kPageScript)},

@@ -31,6 +31,7 @@ size_t take_lane(std::vector<std::vector<TimePoint>>& open_ends, TimePoint begin
     if (lane == open_ends.size()) open_ends.emplace_back();
     std::vector<TimePoint>& ends = open_ends[lane];
     while (!ends.empty() && ends.back() <= begin) ends.pop_back();
+    // It lies within the innermost open slice of this lane, or the lane is free.
     if (ends.empty() || ends.back() >= end || lane + 1 == kLanesMax) {
       ends.push_back(end);
       return lane;
@@ -71,6 +72,7 @@ Lanes lay_out(const Trace& trace, TimePoint last) {
 // Microseconds with the nanoseconds behind the point.
 std::string microseconds(Duration duration) {
   const bool negative = duration.ns() < 0;
+  // In unsigned arithmetic, since the negative of the least int64_t is none.
   const uint64_t ns = negative ? 0 - static_cast<uint64_t>(duration.ns()) : static_cast<uint64_t>(duration.ns());
   return fmt::format("{}{}.{:03}", negative ? "-" : "", ns / 1000, ns % 1000);
 }

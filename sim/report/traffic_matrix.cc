@@ -40,6 +40,7 @@ struct NaturalLess {
         b.remove_prefix(1);
       }
     }
+    // "h01" and "h1" are equal as numbers; their texts decide, so that a map keeps both.
     return a.empty() && b.empty() ? whole_a < whole_b : a.empty();
   }
 };
@@ -56,6 +57,7 @@ Side make_side(const BytesOf& bytes_of, size_t side_max) {
   std::vector<std::pair<std::string, uint64_t>> kept(bytes_of.begin(), bytes_of.end());
   Side side;
   if (kept.size() > side_max) {
+    // Equals stay in the order of their names, which is that of the map.
     std::stable_sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     side.together = kept.size() - (side_max - 1);
     kept.resize(side_max - 1);
@@ -69,6 +71,7 @@ Side make_side(const BytesOf& bytes_of, size_t side_max) {
   return side;
 }
 
+// A name that was not kept is one of "all others", the last row.
 size_t index_of(const Side& side, const std::string& name) {
   const auto found = side.index.find(name);
   return found == side.index.end() ? side.names.size() - 1 : found->second;

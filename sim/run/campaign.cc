@@ -8,6 +8,7 @@
 
 namespace crossdock {
 
+// A function of seed and number alone, so one trial can be played again without those before it.
 uint64_t trial_seed(const CampaignOptions& options, uint64_t number) {
   uint64_t state = options.seed;
   state = splitmix64(state) ^ number;
@@ -19,6 +20,7 @@ Scenario draw_scenario(const CampaignOptions& options, uint64_t number) {
   Scenario scenario;
   scenario.name = fmt::format("trial-{}-{}", options.seed, number);
   scenario.shows = "A random scenario.";
+  // Works first: which faults make sense depends on them.
   draw_works(options.works, rng, scenario);
   draw_faults(options.faults, rng, scenario);
   return scenario;
@@ -40,6 +42,7 @@ std::optional<WorkKind> work_kind_named(std::string_view name) {
   return std::nullopt;
 }
 
+// Verdicts do not count: a random scenario may end in any way, as long as the invariants hold.
 bool is_failure(const RunSummary& summary) { return !summary.error.empty() || !summary.violations.empty(); }
 
 std::string failure_kind(const RunSummary& summary) {

@@ -13,6 +13,10 @@
 namespace crossdock {
 namespace {
 
+// Faults of one link or machine do not add up: the last one counts, and the end of the first one restores the full
+// rate, or switches the link on. So a scenario with overlapping faults has less disturbance than it lists, and never
+// one that stays.
+//
 constexpr Duration kStoreDown = Duration::from_ms(10);  // after a crash that does not say for how long
 
 double factor_of(const FaultSpec& fault) { return static_cast<double>(std::max<uint64_t>(fault.percent, 1)) / 100; }
@@ -55,6 +59,8 @@ void FaultActions::undo_later(const FaultSpec& fault, std::function<void()> undo
   if (fault.lasts > Duration()) world_.engine().after(fault.lasts, std::move(undo));
 }
 
+// After the last work, so that the checks at the end find stores that answer and flows that end. What is left then is
+// not due to a fault.
 void FaultActions::heal() {
   for (uint32_t link = 0; link < world_.links().links().size(); ++link) {
     if (!world_.engine().is_link_on(link)) world_.engine().set_link_on(link, true);
@@ -123,7 +129,9 @@ void FaultActions::set_slowness(const std::string& machine, double slowness) {
 void FaultActions::machine_off(const FaultSpec& fault, const std::string& target) {
   const std::vector<uint32_t> links = world_.links().named(target);
   const std::optional<uint32_t> number = world_.links().machine(target);
+  // Links first: what the dying processes have under way fails, and nothing new begins.
   set_links(links, false);
+  // Collected before they are killed, because a work that learns of a death may join or retire nodes.
   std::vector<SimNode*> nodes;
   for (const auto& [peer, node] : world_.nodes())
     if (node->place().machine == number) nodes.push_back(node.get());
@@ -131,6 +139,7 @@ void FaultActions::machine_off(const FaultSpec& fault, const std::string& target
   std::vector<SimStore*> stores;
   for (const auto& [name, store] : world_.stores())
     if (store->place().machine == number) stores.push_back(store.get());
+  // With its power a machine loses what is not durable.
   for (SimStore* store : stores) store->crash(true);
   undo_later(fault, [this, links, stores] {
     set_links(links, true);
@@ -147,6 +156,7 @@ std::vector<SimNode*> FaultActions::nodes_matching(const std::string& pattern) c
   return nodes;
 }
 
+// The world first and the works after it, which may end with this process and look at its state.
 void FaultActions::kill(SimNode& node, Fate fate, Duration delay) {
   if (node.is_dead()) return;
   world_.kill(node, fate, delay);
@@ -182,6 +192,7 @@ void FaultActions::store_crash(const FaultSpec& fault, const std::string& target
   SimStore* const store = world_.find_store(target);
   const Duration down = fault.lasts > Duration() ? fault.lasts : kStoreDown;
   if (std::find(kCrashPoints.begin(), kCrashPoints.end(), fault.mode) != kCrashPoints.end())
+    // It opens again after `down`, counted from the moment at which it comes to the point.
     return store->arm(fault.mode, true, down);
   store->crash(fault.mode != "keep");
   world_.engine().after(down, [store] { store->reopen(); });
@@ -196,6 +207,7 @@ void FaultActions::disk_full(const FaultSpec& fault, const std::string& target) 
   const auto spec = std::find_if(scenario_.stores.begin(), scenario_.stores.end(),
                                  [&](const StoreSpec& each) { return each.name == target; });
   CHECK(spec != scenario_.stores.end());
+  // Nothing more fits; what is stored stays readable.
   disk.set_capacity(disk.used_bytes());
   undo_later(fault, [&disk, capacity = spec->capacity_bytes] { disk.set_capacity(capacity); });
 }

@@ -101,6 +101,7 @@ void aim_fault(const std::vector<FaultKind>& kinds, Rng& rng, Scenario& scenario
   const WorkSpec& work = scenario.works[scenario.works.size() > 1 && rng.chance(1, 2) ? 1 : 0];
   FaultAim aim(rng, scenario);
   FaultSpec made;
+  // Every time, unless the aim says otherwise.
   made.count = 1000;
   switch (work.kind) {
     case WorkKind::kTransfer: aim.aim_at_transfer(made, work.name); break;
@@ -108,6 +109,7 @@ void aim_fault(const std::vector<FaultKind>& kinds, Rng& rng, Scenario& scenario
     case WorkKind::kRestore: aim.aim_at_restore(made, work.name); break;
     case WorkKind::kTraffic: return;
   }
+  // Drawn even when the kind is off: what is drawn next does not depend on it.
   if (std::find(kinds.begin(), kinds.end(), made.kind) != kinds.end()) scenario.faults.push_back(made);
 }
 

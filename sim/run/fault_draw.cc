@@ -43,6 +43,8 @@ class FaultDraw {
     }
   }
   std::string any_work() { return scenario_.works[rng_.below(scenario_.works.size())].name; }
+  // Events by which a transfer, an upload or a restore makes progress. One that the scenario does not have never comes,
+  // and the report names the fault as unmet.
   std::string any_event() {
     constexpr std::array<const char*, 13> kEvents = {
         "post copy",      "done copy",       "post send receipt", "post send export", "post send ready",
@@ -173,6 +175,7 @@ FaultSpec FaultDraw::draw(FaultKind kind) {
   return made;
 }
 
+// So a change of one kind's parameters does not shift what is drawn for the others, and old seeds keep their scenarios.
 // All parameters of an operation fault are drawn here, those too that the kind does not take.
 void FaultDraw::begin_operation_fault(FaultSpec& made) {
   const FaultTexts among = fault_kind_row(made.kind).operations;
@@ -199,8 +202,11 @@ void draw_faults(const std::set<FaultKind>& allowed, Rng& rng, Scenario& scenari
   std::vector<FaultKind> kinds;
   for (const FaultKindRow& row : kFaultKinds) {
     if (!allowed.empty() && !allowed.contains(row.kind)) continue;
+    // Swarm testing: each kind is off in half of all scenarios. With all kinds on, the frequent ones end a run before
+    // the rare ones come.
     if (draw.fits(row.kind) && rng.chance(1, 2)) kinds.push_back(row.kind);
   }
+  // Some scenarios have no fault at all: what fails in these fails without one.
   if (kinds.empty() || rng.chance(1, 8)) return;
   const uint64_t count = 1 + rng.below(4);
   for (uint64_t i = 0; i < count; ++i) scenario.faults.push_back(draw.draw(kinds[rng.below(kinds.size())]));

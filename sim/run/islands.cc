@@ -19,6 +19,7 @@ class Groups {
     while (parents_[member] != member) member = parents_[member] = parents_[parents_[member]];
     return member;
   }
+  // The smallest member represents a group, so the islands come in the order of their first works (I7).
   void join(size_t a, size_t b) { parents_[std::max(find(a), find(b))] = std::min(find(a), find(b)); }
 
  private:
@@ -42,6 +43,8 @@ std::vector<Scenario> islands_of(const Scenario& scenario) {
     use(i, "work " + work.name);
     if (!work.store.empty()) use(i, "store " + work.store);
     if (!work.source || !work.target) continue;
+    // Every pair, whether the plan has bytes for it or not: links too many join more works and cost time, links too few
+    // would give wrong times.
     for (uint64_t from = 0; from < work.source->parallel.participant_count(); ++from)
       for (uint64_t to = 0; to < work.target->parallel.participant_count(); ++to)
         for (const uint32_t link :

@@ -20,6 +20,13 @@
 namespace crossdock {
 namespace {
 
+// A child and its parent share one pipe: the child writes a length and the result and ends, the parent reads until the
+// pipe closes. A crash at any point leaves a result that is too short or a status that is not 0, so a part of a result
+// is never taken for one.
+//
+// The parent has one thread while it forks: a fork with several would copy locks that no thread of the child gives
+// back.
+//
 using Clock = std::chrono::steady_clock;  // how long a child may take is real time, not that of a simulation
 
 constexpr uint64_t kAheadPerWorker = 16;  // results that wait for one that is asked for earlier
@@ -74,6 +81,7 @@ class Child {
       be_child(ends[1], parent, function);
     }
     const int error = errno;
+    // Else the pipe would not close when the child ends, and later children would inherit it.
     close(ends[1]);
     if (pid > 0) return Child(pid, ends[0], limit);
     close(ends[0]);
@@ -130,7 +138,9 @@ class Child {
   // Its wait status.
   int end(bool by_force) {
     if (pid_ == 0) return 0;
+    // Not asked to end: a child that hangs hears nothing.
     if (by_force) kill(pid_, SIGKILL);
+    // Before waiting: a child that still writes gets an error and ends, instead of waiting for a reader.
     close(file_);
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -174,6 +184,7 @@ class Nursery {
     size_t at = 0;
     for (auto each = children_.begin(); each != children_.end(); ++at) {
       Child& child = each->second;
+      // Some of the result may have come; it is over when the pipe closes.
       const bool ended = files[at].revents != 0 && child.read_some();
       if (ended || child.left_ms() == 0) {
         results.emplace(each->first, ended ? child.result() : Result<std::string>(child.overdue()));
@@ -207,6 +218,7 @@ void run_many_isolated(uint64_t count, unsigned worker_count, Duration limit_eac
   std::map<uint64_t, Result<std::string>> results;  // that have not been taken
   uint64_t started = 0;
   for (uint64_t taken = 0; taken < count;) {
+    // The third limit bounds memory: results that are ready wait here for the slow one before them.
     while (started < count && nursery.size() < worker_count && started - taken < ahead_max) {
       const uint64_t number = started++;
       if (const auto failed = nursery.add(

@@ -35,6 +35,7 @@ std::vector<TraceCounter> link_counters(const ClusterLinks& links, const std::ve
   for (const SimWorld::FlowRecord& flow : flows) {
     if (flow.bytes <= 0) continue;
     const double first = std::clamp(static_cast<double>((flow.begin - begin).ns()), 0.0, whole);
+    // At least a nanosecond long, so that the division below has a sense.
     const double last = std::clamp(static_cast<double>((flow.end - begin).ns()), first + 1, whole + 1);
     for (auto i = static_cast<size_t>(first / stretch); i < kStretches && static_cast<double>(i) * stretch < last;
          ++i) {
@@ -63,6 +64,7 @@ std::vector<TraceCounter> link_counters(const ClusterLinks& links, const std::ve
     }
     all.emplace_back(total / counter.capacity_bytes_per_s, std::move(counter));
   }
+  // Stable, and numbers of links before: equal runs give equal pages (I7).
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<TraceCounter> counters;
   for (size_t i = 0; i < std::min(all.size(), kLinksMax); ++i) counters.push_back(std::move(all[i].second));
@@ -90,6 +92,8 @@ void add_interface_rows(const ClusterLinks& links, const std::vector<SimWorld::F
     }
 }
 
+// I8 as a bound over the whole run. It finds a model that gives bandwidth twice; it does not see a burst that is too
+// fast within a run.
 void check_links(const std::vector<double>& carried_bytes, const ClusterLinks& links, Duration time, TimePoint now,
                  Checks& checks) {
   for (size_t i = 0; i < carried_bytes.size(); ++i) {

@@ -9,6 +9,7 @@
 namespace crossdock {
 namespace {
 
+// Messages may quote bytes that are no UTF-8, which the reader would refuse.
 void write_texts(JsonWriter& out, const std::vector<std::string>& texts) {
   out.begin_array();
   for (const std::string& text : texts) out.string(printable(text));
@@ -119,6 +120,7 @@ std::optional<RunSummary> read_summary(std::string_view json) {
     });
   });
   in.finish();
+  // A summary is taken in full or not at all.
   if (!diagnostics.empty()) return std::nullopt;
   return summary;
 }

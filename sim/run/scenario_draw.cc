@@ -8,6 +8,8 @@
 namespace crossdock {
 namespace {
 
+// Dimensions are small and bytes_scale is large: contents of a few hundred bytes can be checked byte by byte and still
+// load links as megabytes would.
 // Sizes are such that a copy takes milliseconds, so faults meet work under way.
 class ScenarioDraw {
  public:
@@ -53,6 +55,7 @@ class ScenarioDraw {
     cluster.costs.registration_us_per_gbyte = 100;
     cluster.costs.message_us = 5;
     cluster.costs.queue_depth = static_cast<uint32_t>(one_of<3>(rng_, {1, 4, 64}));
+    // A clock far from zero, for sums of times that overflow or lose precision.
     if (rng_.chance(1, 8)) scenario_.origin = us(uint64_t{1} << (20 + rng_.below(30)));
   }
 
@@ -102,6 +105,7 @@ class ScenarioDraw {
     made.parallel.pp = 1 + rng_.below(std::min<uint64_t>(layer_count_, 2));
     if (rng_.chance(1, 6)) made.parallel.dp = 2;
     if (rng_.chance(1, 6)) made.parallel.cp = 2;
+    // Multiples of a row, which the rules ask of blocks and pages.
     made.cp_block_tokens = row_tokens_ * (1 + rng_.below(4));
     made.page_tokens = row_tokens_ * (1 + rng_.below(4));
     made.order = rng_.chance(1, 2) ? PoolOrder::kNhd : PoolOrder::kHnd;
@@ -111,6 +115,8 @@ class ScenarioDraw {
     const uint64_t gpus = scenario_.cluster.machine.gpu_count;
     const uint64_t capacity = gpus * scenario_.cluster.machine_count;
     ParallelSpec& spec = made.parallel;
+    // Ends: each round halves a size that is above 1, and with all at 1 there is one participant. Every size drawn is a
+    // power of two.
     while (spec.participant_count() > std::min<uint64_t>(capacity, 6)) {
       uint64_t& size = spec.dp > 1 ? spec.dp : spec.cp > 1 ? spec.cp : spec.pp > 1 ? spec.pp : spec.tp;
       size /= 2;

@@ -76,6 +76,7 @@ void add_checks(const Scenario& scenario, const Checks& checks, RunReport& repor
   std::set<std::string> violated;
   for (const InvariantResult& each : report.invariants)
     if (each.violation_count > 0) violated.insert(each.invariant);
+  // Both ways: an expected violation that does not come shows that a checker has stopped to see.
   report.as_expected &= violated == scenario.expected_violations;
   for (const std::string& each : violated) report.actual += fmt::format(", {} violated", each);
   for (const std::string& each : scenario.expected_violations) report.expected += fmt::format(", {} violated", each);
@@ -93,6 +94,7 @@ RunReport report_of(const Scenario& scenario, uint64_t seed, const Works& works,
   report.seed = seed;
   report.origin = world.options().origin;
   add_works(scenario, works, report);
+  // Before rows of interfaces are added, which exist only where a trace is kept.
   report.digest = world.trace().digest();
   add_checks(scenario, world.checks(), report);
   report.unmet = world.desk().unmet();

@@ -85,6 +85,7 @@ Status ScenarioRun::make_works() {
 void ScenarioRun::start_work(size_t number) {
   const Status started = works_[number]->start([this, number] { work_ended(number); });
   if (started.ok()) return;
+  // The run goes on to its end, since actors are under way; the first error is its result.
   if (broken_.ok()) broken_ = started;
   works_[number]->skip("refused", started.message());
   work_ended(number);
@@ -111,6 +112,8 @@ bool ScenarioRun::all_over() const {
   return std::all_of(works_.begin(), works_.end(), [](const auto& each) { return each->is_over(); });
 }
 
+// The limit is generous: a work that takes longer than its own bound is found by check_works(), and this one only ends
+// a run in which a work never ends.
 void ScenarioRun::wait_for_works() {
   Duration limit;
   for (const auto& each : works_) limit = limit + each->spec().at + each->bound();
@@ -148,6 +151,8 @@ void ScenarioRun::check_works() {
   }
 }
 
+// The order matters. Faults are healed before leases run out, so that stores can collect. Works are checked before
+// stores, whose checks remove everything that is published.
 void ScenarioRun::keep() {
   wait_for_works();
   faults_.heal();
@@ -166,6 +171,7 @@ Result<RunReport> ScenarioRun::run() {
   for (const FaultSpec& fault : scenario_.faults)
     if (!is_operation_fault(fault.kind) && fault.at)
       world_.engine().at(world_.now() + *fault.at, [this, &fault] { world_.trigger(fault); });
+  // As an actor like the others: the engine runs as long as one of them does.
   world_.engine().spawn("keeper", [this] { keep(); });
   const std::vector<std::string> stuck = world_.engine().run();
   if (!broken_.ok()) return broken_;

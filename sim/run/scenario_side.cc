@@ -40,6 +40,7 @@ std::string snapshot_name(const WorkSpec& work) { return work.snapshot.empty() ?
 
 }  // namespace
 
+// By the snapshot's name and not the work's: a restore is compared with what the upload of that snapshot stored.
 uint64_t scenario_content(const WorkSpec& work) {
   uint64_t state = 0;
   for (const char letter : snapshot_name(work)) {
@@ -67,6 +68,7 @@ std::shared_ptr<const Valid<SnapshotDescriptor>> scenario_snapshot(const WorkSpe
   return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*snapshot));
 }
 
+// The rules of scenarios have checked that the side fits into the cluster.
 Place place_on(const SideSpec& side, const Cluster& cluster, size_t number) {
   const auto at = static_cast<uint32_t>(side.gpu + number);
   return Place{side.machine + at / cluster.machine.gpu_count, PlaceKind::kGpu, at % cluster.machine.gpu_count};
@@ -84,6 +86,7 @@ std::unique_ptr<SimMember> make_scenario_member(const SideRequest& request, cons
   pool.axis_order = request.side->order;
   pool.page_tokens = request.side->page_tokens;
   pool.region_per_layer = request.side->region_per_layer;
+  // Each participant has its pages in another order, so that no transfer is right by equal slots alone.
   if (request.side->shuffle != 0) pool.shuffle_seed = request.side->shuffle + number;
   pool.spare_pages = request.side->spare_pages;
   pool.instance_prefix = side_name(*request.work, request.role) + "/";
@@ -93,6 +96,7 @@ std::unique_ptr<SimMember> make_scenario_member(const SideRequest& request, cons
   if (!pooled) return nullptr;
   RuntimeBinding binding = **pooled;
   binding.generation = generation;
+  // One epoch for each operation and life (R6): a late write of an earlier one finds its key revoked.
   for (Region& region : binding.regions) region.epoch = request.epoch;
   std::optional<Valid<RuntimeBinding>> valid = Valid<RuntimeBinding>::make(std::move(binding), diagnostics);
   if (!valid) return nullptr;

@@ -10,6 +10,7 @@ namespace {
 // Changes a scenario into a simpler one; false when there is nothing to change.
 using Change = std::function<bool(Scenario&)>;
 
+// A change that changes nothing is not played, and counts for nothing.
 void add_side_changes(std::vector<Change>& changes, size_t work, std::optional<SideSpec> WorkSpec::*side) {
   const auto with = [&](auto change) {
     changes.push_back([=](Scenario& scenario) {
@@ -72,6 +73,7 @@ void add_fault_changes(std::vector<Change>& changes, size_t fault) {
 
 std::vector<Change> changes_of(const Scenario& scenario) {
   std::vector<Change> changes;
+  // What removes most comes first. A scenario that is simpler but breaks a rule is not played (shrink()).
   for (size_t i = scenario.faults.size(); i-- > 0;) add_fault_changes(changes, i);
   for (size_t i = scenario.works.size(); i-- > 0;) add_work_changes(changes, i);
   for (size_t i = scenario.cache_schema.groups.size(); i-- > 0;)
@@ -86,6 +88,8 @@ std::vector<Change> changes_of(const Scenario& scenario) {
 
 }  // namespace
 
+// Greedy: the first change that keeps the failure is kept, and all are tried again. Ends when none keeps it, so the
+// result cannot lose any single piece; it need not be the smallest.
 Scenario shrink(Scenario scenario, const std::string& kind, uint64_t run_count_max,
                 const std::function<RunSummary(const Scenario&)>& play) {
   uint64_t runs = 0;

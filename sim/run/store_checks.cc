@@ -13,6 +13,8 @@ class StoreCheck {
  public:
   StoreCheck(SimWorld& world, SimStore& store) : world_(world), store_(store) {}
 
+  // Twice empty: first with what is published, when nothing may be open or leased, and then with nothing published,
+  // when no byte may be left (I4).
   void check(StoreCore& core) {
     collect(core);
     const auto stats = core.stats();

@@ -28,6 +28,7 @@ Status UploadRun::prepare() {
   std::optional<Valid<StoreLayout>> layout = scenario_layout(side_request(Role::kSource), *source_, diagnostics);
   if (!layout) return diagnostics.to_status();
   UploadOptions options;
+  // Names of works differ, so no transaction is begun twice.
   options.txn = TxnId(spec_.name);
   options.tenant = "default";
   KvUpload upload;
@@ -53,6 +54,7 @@ void UploadRun::request_abort() {
   node_->wake();
 }
 
+// A process that died tells nothing: what it left is found by check_published() and by the checks of stores.
 void UploadRun::conclude() {
   if (node_->is_dead()) {
     result_.verdict = "crashed";
@@ -126,6 +128,8 @@ void UploadRun::check_published() {
     world_.checks().check(Invariant::kI4, world_.now(), released.ok() ? "" : released.message());
     return;
   }
+  // Not found is right for an upload that was not committed, or unknown, or has expired; only a committed one has to be
+  // there (I2).
   const bool is_expired = spec_.ttl && result_.end + *spec_.ttl <= world_.now();
   world_.checks().check(
       Invariant::kI2, world_.now(),
@@ -165,6 +169,7 @@ void RestoreRun::request_abort() {
 void RestoreRun::conclude() {
   const auto active = static_cast<size_t>(std::count_if(target_->members.begin(), target_->members.end(),
                                                         [](const auto& member) { return member->is_active; }));
+  // By what the runtime has made active, which is what a user would see, and not by the protocol's word.
   result_.verdict = active == target_->members.size() ? "restored" : active > 0 ? "partly" : "failed";
   if (node_->is_dead()) {
     if (active == 0) result_.verdict = "crashed";

@@ -12,6 +12,8 @@ class Sender : public Protocol {
       : world_(world), spec_(spec), number_(number), is_stopped_(is_stopped), bytes_(bytes) {}
 
   void set_node(SimNode& node) { node_ = &node; }
+  // A protocol without posts: its flows are started at the engine, and wake() brings it back. A flow that fails counts
+  // as a round too, so background traffic always ends.
   void advance(TimePoint, std::span<const Completion>, std::vector<Post>&) override {
     if (is_flowing_ || finished()) return;
     is_flowing_ = true;

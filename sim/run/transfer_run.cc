@@ -22,6 +22,7 @@ ParticipantOptions TransferRun::participant_options(const ParticipantId& partici
   options.window = WindowLimits{spec_.window_operations, spec_.window_bytes};
   options.batch = BatchLimits{spec_.batch_steps, spec_.batch_bytes};
   options.split.bytes_max = spec_.batch_bytes;
+  // Each participant its own, and another one after a restart.
   options.seed = ++seed_;
   return options;
 }
@@ -94,6 +95,8 @@ void TransferRun::restart(const std::string& peer_pattern) {
     const Role role = process.role;
     const size_t number = process.number;
     const uint64_t generation = process.generation + 1;
+    // The name is free before the new life joins, and the old one dies last: messages to the name reach the new life
+    // from now on. What is needed of `process` was copied, since launch_participant() grows the list that it is in.
     world_.retire(peer);
     std::swap(side.members[number], again);
     earlier_members_.push_back(std::move(again));
@@ -116,6 +119,7 @@ void TransferRun::entered_state(const SimNode& node) {
     return;
   for (const Process& process : processes_) {
     if (process.role != Role::kTarget || process.node->is_dead()) continue;
+    // A life that the coordinator has not heard of cannot be part of its decision.
     if (!exported_.contains(identity_of(**process.member->binding))) continue;
     const TransferState its = process.protocol->transfer_state();
     world_.checks().check(Invariant::kI5, world_.now(),
@@ -159,6 +163,8 @@ bool TransferRun::has_died(size_t target) const {
   });
 }
 
+// A copy that failed may be repeated, so its cells are written more than once: "exactly once" is checked only without
+// (copies_once).
 uint64_t TransferRun::failed_copies() const {
   uint64_t count = 0;
   for (const Process& process : processes_) count += process.node->transport().failed_copy_count();
@@ -205,6 +211,7 @@ void TransferRun::check_end() {
   }
   checks.check(Invariant::kI5, now,
                !outcome.activate && outcome.cause.message().empty() ? "the transfer failed without a cause" : "");
+  // I8 in bytes, only where each copy ran once.
   if (!outcome.status().ok() || failed_copies() > 0 || coordinator_->job() == nullptr) return;
   std::vector<TrafficCell> cells;
   traffic(cells);

@@ -30,6 +30,7 @@ class Watcher : public ProtocolObserver {
                 const Protocol& protocol) override {
     for (const Completion& completion : completions)
       if (const auto* message = std::get_if<Message>(&completion.result)) took_(*message);
+    // Before the posts are made, so a fault that waits for "post copy" may hit this very copy.
     for (const Post& post : posts)
       if (!std::holds_alternative<RecvPost>(post.call) && !std::holds_alternative<CancelPost>(post.call))
         world_.event(node_, post_event(operation_name(post)));
@@ -83,6 +84,7 @@ SideRequest WorkRun::side_request(Role role) const {
   request.schema = schema_;
   request.snapshot = snapshot_;
   request.content = scenario_content(spec_);
+  // A number of its own for each side and each life in the whole run.
   request.epoch = world_.options().reuses_epochs ? 1 : next_epoch_++;
   return request;
 }
@@ -107,6 +109,7 @@ SimNode& WorkRun::launch(const PeerId& peer, const Place& place, Protocol& proto
       [this, &node](const Message& message) { took(node, message); }));
   world_.start(node, [this, &node, &protocol, watcher = watchers_.back().get()] {
     ProtocolObserver* const observers[] = {watcher};
+    // Does not return when the process is killed: the stack is unwound (R7), and process_died() does what follows here.
     drive(protocol, node.ports(), observers);
     running_.erase(&node);
     if (running_.empty()) process_ended();
@@ -123,6 +126,7 @@ void WorkRun::process_ended() {
   is_over_ = true;
   result_.end = result_.done = world_.now();
   conclude();
+  // A transfer is done when its last target is active; its processes go on answering repeated decisions until `end`.
   TimePoint active;
   for (const SimMember* member : members()) active = std::max(active, member->active_since);
   if (result_.verdict == "activated" || result_.verdict == "restored") result_.done = active;
@@ -145,12 +149,15 @@ std::vector<SimMember*> WorkRun::members() const {
   return all;
 }
 
+// I1, I5: what counts is what the pages hold when the framework begins to use them.
 void WorkRun::activating(SimMember& member) {
   const std::string wrong = world_.memory().take_content(member, copies_once());
   world_.checks().check(Invariant::kI1, world_.now(),
                         wrong.empty() ? "" : fmt::format("'{}' is activated: {}", member.name, wrong));
 }
 
+// I3 as early as it can be seen: pages that are given back while a copy is under way are an error even if nothing
+// lands.
 void WorkRun::released(SimMember& member) {
   const uint64_t copies = world_.copies_of(member);
   world_.checks().check(

@@ -15,6 +15,9 @@
 namespace crossdock {
 namespace {
 
+// Reading a cluster. A field that is refused gets a value that is allowed, so that the rules that depend on it can be
+// checked without repeating the same error; a cluster with any error is dropped at the end (decode_cluster).
+//
 constexpr std::string_view kClusterSchema = "crossdock.cluster";
 constexpr JsonLimits kClusterJsonLimits = {.bytes_max = uint64_t{1} << 20, .depth_max = 8, .values_max = 1 << 14};
 
@@ -121,6 +124,7 @@ struct NicsForm {
       return cursor.refuse(Rule::kFieldInteger,
                            fmt::format("{} nics, not from 1 to {}", cursor.value.size(), kNicCountMax));
     nics_of(machine.gpu_count).read(cursor, machine.nics);
+    // Only after a machine without errors: gpu numbers are then below gpu_count, and index the vector of check_nics().
     if (cursor.diagnostics.total() == diagnostics_before) check_nics(cursor, machine);
   }
   void write(JsonWriter& out, const MachineSpec& machine) const { nics_of(machine.gpu_count).write(out, machine.nics); }
@@ -201,6 +205,7 @@ std::optional<Cluster> decode_cluster(const JsonCursor& cursor) {
 
 std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Diagnostics& diagnostics) {
   const std::string outer = diagnostics.document();
+  // Findings name this document, and those that follow name the outer one again.
   diagnostics.set_document(document);
   std::optional<Cluster> cluster;
   if (const std::optional<JsonTree> tree = JsonTree::parse(json, kClusterJsonLimits, diagnostics)) {

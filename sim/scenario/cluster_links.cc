@@ -11,6 +11,14 @@
 namespace crossdock {
 namespace {
 
+// The model of a machine: a GPU has its memory, a pair of NVLink directions and a pair of PCIe directions; DRAM, disk
+// and each NIC have a pair. Not modelled: PCIe switches that GPUs share, NUMA, and the paths inside of a leaf or of the
+// spine, which count as never blocked. A leaf's way to the spine is one pair of links with the sum of its NICs divided
+// by the oversubscription, so a hash that loads uplinks unevenly is not modelled either.
+//
+// Numbers are computed and not looked up: a cluster of thousands of machines has a million links, and each flow asks
+// for its way. The counts cannot overflow 32 bits, by the limits of cluster.cc.
+//
 // Which number each link has. Those of a machine stand together, GPUs first; those of the leaves follow all machines.
 class Numbering {
  public:
@@ -46,6 +54,7 @@ class Numbering {
 
   uint32_t nic(const Place& place) const {
     const std::vector<NicSpec>& nics = cluster_.machine.nics;
+    // DRAM and disk use the NICs in turn, by machine, so that no NIC number carries all of them.
     if (place.kind != PlaceKind::kGpu) return (place.machine + (place.kind == PlaceKind::kSsd ? 1 : 0)) % nic_count_;
     for (uint32_t nic = 0; nic < nic_count_; ++nic)
       if (std::find(nics[nic].gpus.begin(), nics[nic].gpus.end(), place.index) != nics[nic].gpus.end()) return nic;
@@ -120,6 +129,7 @@ ClusterLinks::ClusterLinks(const Cluster& cluster) : cluster_(cluster) {
   const Numbering number(cluster_);
   CHECK(cluster_.machine_count > 0 && !cluster_.machine.nics.empty());
   for (uint32_t machine = 0; machine < cluster_.machine_count; ++machine) {
+    // Numbering and the order of add_machine() are two descriptions of one thing; this keeps them together.
     CHECK(links_.size() == number.machine(machine));
     add_machine(links_, cluster_, machine);
   }
@@ -144,6 +154,7 @@ std::vector<uint32_t> ClusterLinks::way_out(const Place& from, Scope scope) cons
   CHECK(has(from));
   const Numbering number(cluster_);
   const bool is_gpu = from.kind == PlaceKind::kGpu;
+  // A copy within GPU memory reads and writes the same memory: one link, counted once.
   if (scope == Scope::kPlace) return {is_gpu ? number.hbm(from) : number.host_out(from)};
   if (scope == Scope::kMachine && is_gpu && cluster_.machine.nvlink_gbyte_per_s) return {number.nvlink_out(from)};
   if (scope == Scope::kMachine || scope == Scope::kHost) return {number.host_out(from)};
@@ -174,6 +185,7 @@ std::vector<uint32_t> ClusterLinks::path(const Place& from, const Place& to) con
   return links;
 }
 
+// Each NIC counts once on the way out and once on the way in, and so does each leaf link.
 double ClusterLinks::latency_s(const Place& from, const Place& to) const {
   double sum = 0;
   for (const uint32_t link : path(from, to)) sum += links_[link].latency_s;
@@ -190,6 +202,7 @@ std::vector<uint32_t> ClusterLinks::named(std::string_view name) const {
   std::vector<uint32_t> found;
   for (uint32_t link = 0; link < links_.size(); ++link) {
     const std::string_view whole = links_[link].name;
+    // Up to a '/', so that "h1" does not name the links of "h10".
     if (whole.starts_with(name) && (whole.size() == name.size() || whole[name.size()] == '/')) found.push_back(link);
   }
   return found;

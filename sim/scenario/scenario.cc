@@ -12,6 +12,9 @@
 namespace crossdock {
 namespace {
 
+// One description for reading and writing (model/wire/describe.h). A field that has its usual value is left out when it
+// is written, so a scenario that a campaign prints shows what matters about it.
+//
 constexpr std::string_view kSchema = "crossdock.scenario";
 constexpr size_t kListMax = 4096;  // works, faults, stores
 
@@ -131,6 +134,7 @@ struct ClusterForm {
   const LoadCluster& load;
 
   void read(const JsonCursor& cursor, Scenario& scenario) const {
+    // A cluster by name keeps its name: written again, the scenario refers to it and does not contain it.
     std::optional<Cluster> cluster;
     if (cursor.value.kind() != JsonKind::kString) {
       cluster = decode_cluster(cursor);
@@ -165,6 +169,7 @@ struct ShortGroup {
   std::vector<ShortComponent> components;
 };
 
+// The sum saturates; a range that is too long is refused by the rules of the schema (ScenarioRun::make_works).
 LayerGroup long_form(const ShortGroup& group, uint64_t first_layer) {
   LayerGroup made;
   made.layers = IntervalSet{Range(first_layer, saturating_add(first_layer, group.layers))};
@@ -196,6 +201,7 @@ constexpr auto kShortGroups = form::list_of(form::object([](auto& fields, auto& 
   fields.usual("window_tokens", group.window_tokens, uint64_t{0}, form::bounded());
 }));
 
+// Read only: a schema is written in full, since a drawn one need not have a short form.
 struct ShortSchemaForm {
   void read(const JsonCursor& cursor, CacheSchema& schema) const {
     std::vector<ShortGroup> groups;
@@ -244,6 +250,7 @@ std::optional<Scenario> read_scenario(std::string_view json, const LoadCluster& 
   Scenario scenario;
   read_fields(cursor, scenario,
               [&](FieldReader& fields, Scenario& value) { describe_scenario(fields, value, load_cluster); });
+  // Rules between the parts are checked only when each part is right by itself.
   if (diagnostics.empty()) check_scenario(scenario, diagnostics);
   if (!diagnostics.empty()) return std::nullopt;
   return scenario;

@@ -1,4 +1,5 @@
-// What holds between the parts of a scenario.
+// What holds between the parts of a scenario. The run relies on it: it looks up machines, stores and works by name
+// without asking again. What depends on a cache schema or on a layout is found by the run itself and ends as "refused".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ class ScenarioRules {
       refuse("carries_bytes", "a store keeps bytes; without them there can be no store");
     std::set<std::string> works;
     for (const WorkSpec& work : scenario_.works) {
+      // Works refer only to those before them, so `after` has no cycles.
       check_work(work, works);
       works.insert(work.name);
     }
@@ -69,6 +71,8 @@ class ScenarioRules {
     const uint64_t gpu_count = scenario_.cluster.machine.gpu_count;
     if (gpu_count == 0) return refuse(place, "machines have no GPUs");
     if (side->gpu >= gpu_count) refuse(place, fmt::format("gpu {} of {}", side->gpu, gpu_count));
+    // The machine of the last participant; those before it lie below. Without overflow, since all three numbers have 32
+    // bits or fewer.
     check_machine(place, side->machine + (side->gpu + count - 1) / gpu_count);
   }
   void check_work(const WorkSpec& work, const std::set<std::string>& before) {
@@ -130,6 +134,7 @@ class ScenarioRules {
     return std::any_of(scenario_.stores.begin(), scenario_.stores.end(),
                        [&](const StoreSpec& store) { return store.name == name; });
   }
+  // Made when a fault asks for it: for a large cluster it costs more than all other rules.
   const ClusterLinks& links() {
     if (!links_) links_.emplace(scenario_.cluster);
     return *links_;
