@@ -9,6 +9,11 @@
 namespace crossdock {
 namespace {
 
+// How many heads are kept and which layers slide, for architectures with keys and values per head. What is read and
+// what it falls back to follows each architecture's configuration class, because published configs leave out what
+// equals the class's default. A default that a class does not have is not invented here: the config is refused and the
+// field named.
+//
 // Classes that compute the head dimension; others have a constant of their own there, or no default at all.
 constexpr HeadDefaults kDivided = {.head_dim_by_division = true};
 constexpr HeadDefaults kLlama = {.kv_heads_are_query_heads = true, .head_dim_by_division = true};
@@ -25,6 +30,7 @@ std::optional<uint64_t> read_head_dim(const ConfigFields& text, const HeadDefaul
   if (text.has("head_dim") || !defaults.head_dim_by_division) return text.count("head_dim", defaults.head_dim);
   const std::optional<uint64_t> hidden_size = text.count("hidden_size");
   if (!hidden_size) return std::nullopt;
+  // Not rounded: a head dimension that is off by one would make every offset wrong.
   if (*hidden_size % query_heads == 0) return *hidden_size / query_heads;
   text.refuse("head_dim", fmt::format("is missing, and hidden_size {} is not a multiple of num_attention_heads {}",
                                       *hidden_size, query_heads));
@@ -58,8 +64,11 @@ std::optional<ModelShape> read_attention(const ConfigInput& input, const HeadDef
   shape.attention = key_value_components(input, *heads, dtype_fallback);
   shape.window_tokens = rule.window_tokens;
   const bool slides = std::find(shape.layers.begin(), shape.layers.end(), LayerKind::kSliding) != shape.layers.end();
+  // Without its window a sliding layer would count as full, and a transfer would move tokens that the model does not
+  // keep.
   if (slides && !shape.window_tokens)
     text.refuse("sliding_window", "gives no window (or use_sliding_window is not true), but layers are sliding");
+  // One question for all fields that were read above; each has added its own diagnostic.
   if (input.root.failed()) return std::nullopt;
   return shape;
 }
@@ -94,6 +103,7 @@ std::optional<KvHeads> read_kv_heads(const ConfigFields& text, const HeadDefault
       text.count("num_key_value_heads", defaults.kv_heads_are_query_heads ? query_heads : defaults.kv_heads);
   const std::optional<uint64_t> head_dim = read_head_dim(text, defaults, *query_heads);
   if (!kv_heads || !head_dim) return std::nullopt;
+  // Cannot divide by zero: a count is at least 1.
   if (*query_heads % *kv_heads == 0) return KvHeads{*kv_heads, *head_dim};
   text.refuse("num_key_value_heads", fmt::format("{} does not divide num_attention_heads {}", *kv_heads, *query_heads));
   return std::nullopt;
@@ -122,6 +132,7 @@ std::optional<ModelShape> read_mistral(const ConfigInput& input) {
   LayerRule rule;
   rule.window_tokens = input.text.find_count("sliding_window");
   if (!input.text.has("sliding_window") && !input.text.is_null("sliding_window")) rule.window_tokens = kMistralWindow;
+  // All layers slide, or none does.
   rule.period = rule.window_tokens ? 0 : 1;
   return read_attention(input, kDivided, rule);
 }

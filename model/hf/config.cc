@@ -87,6 +87,7 @@ std::optional<uint64_t> read_draft_layer_count(const ConfigInput& input, const A
   const uint64_t draft_layer_count = input.text.find_number(architecture.draft_field).value_or(0);
   if (draft_layer_count == 0)
     refuse_option(input, "draft_layers", fmt::format("the config has none (field {})", architecture.draft_field));
+  // Cannot wrap: read_layer_count() has bounded layer_count.
   else if (draft_layer_count > kHfLayersMax - layer_count)
     input.text.refuse(architecture.draft_field, fmt::format("{} and {} hidden layers are more than the limit of {}",
                                                             draft_layer_count, layer_count, kHfLayersMax));
@@ -106,6 +107,7 @@ IntervalSet layers_of_kind(const std::vector<LayerKind>& layers, LayerKind kind)
   return IntervalSet::from_ranges(std::move(ranges));
 }
 
+// Layers of one kind are one group, wherever they lie in the model.
 CacheSchema to_schema(const ModelShape& shape) {
   CacheSchema schema;
   for (const LayerKind kind : {LayerKind::kFull, LayerKind::kSliding, LayerKind::kLinear}) {
@@ -125,11 +127,12 @@ std::optional<HfModel> read_model(const ConfigInput& input, const Architecture& 
   const uint64_t layer_count = shape->layers.size();
   const std::optional<uint64_t> draft_layer_count = read_draft_layer_count(input, architecture, layer_count);
   if (!draft_layer_count) return std::nullopt;
+  // Draft layers attend as full layers do, and keep what these keep.
   shape->layers.insert(shape->layers.end(), *draft_layer_count, LayerKind::kFull);
   Diagnostics& diagnostics = input.root.cursor().diagnostics;
   const std::string document = diagnostics.document();
   std::optional<Valid<CacheSchema>> schema = Valid<CacheSchema>::make(to_schema(*shape), diagnostics);
-  diagnostics.set_document(document);  // validation names the schema, which nobody wrote
+  diagnostics.set_document(document);  // validation names the schema, which no user wrote
   if (!schema) return std::nullopt;
   return HfModel{std::string(architecture.name), layer_count, *draft_layer_count, std::move(*schema)};
 }
@@ -144,6 +147,7 @@ std::optional<HfModel> read_hf_config(std::string_view json, const HfOptions& op
   const JsonPath root_path;
   const JsonCursor root_cursor = {tree->root(), root_path, diagnostics};
   if (!root_cursor.require(JsonKind::kObject)) return std::nullopt;
+  // The architecture decides what every other field means, so it is read before them.
   const Architecture* architecture = read_architecture(ConfigFields(root_cursor, {}));
   if (architecture == nullptr) return std::nullopt;
   diagnostics.set_document(fmt::format("model config '{}'", architecture->name));

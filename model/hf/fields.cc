@@ -13,6 +13,7 @@ std::string shown_text(std::string_view text) {
   return shorten(text, kShownBytesMax);
 }
 
+// transformers writes null for "use the default", so both mean absent; where a class tells them apart, is_null() does.
 std::optional<JsonValue> ConfigFields::find(std::string_view name) const {
   const std::optional<JsonValue> value = cursor_.value.find(name);
   return value && value->kind() != JsonKind::kNull ? value : std::nullopt;
@@ -35,6 +36,7 @@ std::optional<uint64_t> ConfigFields::find_number(std::string_view name) const {
 
 std::optional<uint64_t> ConfigFields::find_count(std::string_view name) const {
   const std::optional<uint64_t> number = find_number(name);
+  // Absent or refused before: returned as it is, without a second diagnostic.
   if (number != uint64_t{0}) return number;
   refuse(name, "0 is below 1");
   return std::nullopt;

@@ -15,7 +15,7 @@ namespace crossdock {
 std::string shown_text(std::string_view text);
 
 // One object of a config. A field that is null counts as absent. Each reader adds a diagnostic for a field that is
-// there but is not what it should be; who reads several asks failed() once, at the end.
+// there but is not what it should be; a caller that reads several asks failed() once, at the end.
 class ConfigFields {
  public:
   // `architecture` names, in diagnostics, who needs a field that is missing.

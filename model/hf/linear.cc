@@ -11,6 +11,9 @@
 namespace crossdock {
 namespace {
 
+// A layer of linear attention keeps a state for each sequence and nothing for each token. Its components have no token
+// axis, and a transfer moves them whole.
+//
 constexpr HeadDefaults kStated = {};
 constexpr uint64_t kQwen3NextInterval = 4;  // Qwen3NextConfig: three linear layers, then a full one
 
@@ -73,10 +76,12 @@ std::optional<std::vector<Component>> read_qwen3_next_states(const ConfigInput& 
   const std::optional<DeltaHeads> heads = read_qwen3_next_heads(text);
   const std::optional<ItemType> convolution = read_model_type(input);
   const std::optional<ItemType> stated = read_item_type(text, "mamba_ssm_dtype");
+  // `stated` is empty when the field is absent, which is right, and when it is refused, which failed() finds.
   if (!heads || !convolution || input.root.failed()) return std::nullopt;
   return delta_states(text, "linear_conv_kernel_dim", *heads, {stated.value_or(kRecurrentType), *convolution});
 }
 
+// Both lists together have to name each layer once: a layer that is missing would silently keep nothing.
 // Takes the layers of a list of layer numbers from 1, as Kimi-Linear's config counts them.
 void take_layers(const ConfigFields& fields, std::string_view name, LayerKind kind,
                  std::vector<std::optional<LayerKind>>& layers) {
@@ -112,6 +117,7 @@ std::vector<LayerKind> read_kimi_layers(const ConfigFields& linear, uint64_t lay
 }
 
 // Fills the layers and states from the object linear_attn_config.
+// Leaves the shape incomplete where a field is refused; read_model() then drops it.
 void read_kimi_states(const ConfigInput& input, const ConfigFields& linear, uint64_t layer_count, ModelShape& shape) {
   shape.layers = read_kimi_layers(linear, layer_count);
   const auto head_count = linear.count("num_heads");

@@ -72,6 +72,7 @@ std::vector<LayerKind> read_layer_types(const ConfigFields& text, uint64_t layer
     types.for_each([&](const JsonCursor& item) {
       if (const std::optional<LayerKind> kind = read_layer_kind(text, item, known)) kinds.push_back(*kind);
     });
+    // All or none, so that kinds[i] is layer i.
     if (types.diagnostics.total() != diagnostics_before) kinds.clear();
   });
   return kinds;
@@ -94,9 +95,11 @@ std::optional<ItemType> read_item_type(const ConfigFields& fields, std::string_v
 }
 
 std::optional<ItemType> read_model_type(const ConfigInput& input, std::string_view fallback) {
+  // The language model's own fields first: in a config of several models the root may speak of another one.
   for (const ConfigFields* fields : {&input.text, &input.root}) {
     const std::optional<std::string> older = fields->find_text("torch_dtype");
     const std::optional<std::string> newer = fields->find_text("dtype");
+    // Neither is preferred: a wrong item size would only show up as damaged content.
     if (older && newer && *older != *newer) {
       fields->refuse("dtype", fmt::format("'{}' contradicts torch_dtype '{}'", shown_text(*newer), shown_text(*older)));
       return std::nullopt;

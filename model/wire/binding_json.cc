@@ -4,6 +4,7 @@
 namespace crossdock {
 namespace {
 
+// Wire form: docs/formats/binding.md. Rules between the fields are in model/kv/binding_rules.h.
 constexpr auto kDevice = form::object([](auto& fields, auto& device) {
   fields.required("id", device.id, form::kName);
   fields.required("kind", device.kind, form::kName);

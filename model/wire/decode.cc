@@ -18,6 +18,8 @@ std::string shown(std::string_view text) { return shorten(text, kShownBytesMax);
 
 }  // namespace
 
+// Made only when a diagnostic needs it: a document without errors costs no texts. Depth is bounded by
+// JsonLimits::depth_max.
 std::string JsonPath::text() const {
   const std::string before = parent == nullptr ? "" : parent->text();
   if (is_index) return fmt::format("{}[{}]", before, index);
@@ -37,6 +39,7 @@ bool JsonCursor::require(JsonKind kind) const {
   return false;
 }
 
+// Fractions, negative numbers and numbers past 64 bits are kOtherNumber: nothing is rounded.
 uint64_t JsonCursor::unsigned_integer() const {
   if (value.kind() == JsonKind::kOtherNumber) {
     refuse(Rule::kFieldInteger,
@@ -49,6 +52,7 @@ uint64_t JsonCursor::unsigned_integer() const {
 uint64_t JsonCursor::number(uint64_t minimum) const {
   const uint64_t diagnostics_before = diagnostics.total();
   const uint64_t read = unsigned_integer();
+  // A value of another type is reported once, and not also for being below the minimum.
   if (diagnostics.total() != diagnostics_before) return minimum;
   if (read < minimum) refuse(Rule::kFieldMinimum, fmt::format("{} is below {}", read, minimum));
   return std::max(read, minimum);
@@ -85,6 +89,7 @@ Range JsonCursor::range() const {
   }
   std::array<uint64_t, 2> ends = {};
   const uint64_t diagnostics_before = diagnostics.total();
+  // The array has two entries, so the index fits.
   for_each([&](const JsonCursor& item) { ends[item.path.index] = item.unsigned_integer(); });
   if (diagnostics.total() != diagnostics_before) return {};
   if (const auto range = Range::make(ends[0], ends[1])) return *range;
@@ -102,6 +107,8 @@ IntervalSet JsonCursor::interval_set() const {
       item.refuse(Rule::kIntervals, fmt::format("interval [{0},{0}) is empty", ranges.back().begin()));
   });
   if (diagnostics.total() != diagnostics_before) return {};
+  // Any order is accepted, and the set has one form (base/interval_set.h). Overlaps are refused although a union would
+  // be possible: they are a mistake in the document.
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i) {
     if (!ranges[i].overlaps(ranges[i - 1])) continue;
@@ -124,6 +131,8 @@ ObjectReader::ObjectReader(const JsonCursor& cursor) : cursor_(cursor), is_objec
   if (is_object_) expected_ = cursor.value.first();
 }
 
+// Formats ask in sorted order, and canonical text has that order, so the next field is nearly always the one asked for.
+// In any other order each look-up is O(fields); at most kFieldsMax of them are made.
 std::optional<JsonValue> ObjectReader::take(std::string_view name, bool is_required) {
   if (!is_object_) return std::nullopt;
   CHECK(asked_count_ < kFieldsMax);
@@ -188,6 +197,8 @@ std::string ObjectReader::choice(std::string_view name, const std::vector<std::s
   return text;
 }
 
+// A format asks for each name once and the tree has no repeated fields, so equal counts mean that every field was asked
+// for.
 void ObjectReader::finish() {
   if (!is_object_ || found_count_ == cursor_.value.size()) return;
   const auto asked_end = asked_.begin() + static_cast<ptrdiff_t>(asked_count_);

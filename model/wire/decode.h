@@ -62,8 +62,8 @@ struct JsonCursor {
   }
 };
 
-// The fields of one object. Ask for each field of the format, then call finish(): fields nobody asked for are
-// diagnostics.
+// The fields of one object. Ask for each field of the format once, then call finish(): a field that was not asked for
+// is a diagnostic.
 class ObjectReader {
  public:
   explicit ObjectReader(const JsonCursor& cursor);

@@ -9,6 +9,10 @@
 
 namespace crossdock {
 
+// Constants (`schema`, `version`, `kind`) are known before the fields that come ahead of them in the alphabet are
+// written. They wait in a stack, the next one on top, and go out before the first key that is larger. So a description
+// can state them first and the text is canonical all the same.
+//
 void FieldWriter::header(std::string_view schema) {
   CHECK(constant_count_ == 0);
   constants_[0] = Constant{"version", {}};
@@ -78,6 +82,8 @@ int64_t Nanoseconds::read_ns(const JsonCursor& cursor) {
     const std::string_view text = cursor.value.text();
     int64_t ns = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ns);
+    // Written again and compared: "-0" and other spellings of one number are refused, since equal values have equal
+    // text.
     if (error == std::errc() && end == text.data() + text.size() && fmt::to_string(ns) == text) return ns;
   }
   if (kind == JsonKind::kUnsigned || kind == JsonKind::kOtherNumber)
@@ -95,6 +101,7 @@ void Microseconds::read(const JsonCursor& cursor, Duration& value) const {
   if (read > kMax)
     cursor.refuse(Rule::kFieldMinimum, fmt::format("{} us are more than {}", read, kMax));
   else
+    // 2^52 microseconds are below 2^63 nanoseconds.
     value = Duration::from_ns(static_cast<int64_t>(read) * 1000);
 }
 

@@ -120,6 +120,7 @@ class FieldWriter {
     return false;
   }
   size_t kind(std::span<const std::string_view> kinds, size_t index);
+  // What is written was validated before, so a rule that is broken here is a bug.
   void check(bool holds, Rule, std::string_view) { CHECK(holds); }
 
  private:
@@ -398,6 +399,8 @@ struct List {
   template <class Element>
   void read(const JsonCursor& cursor, std::vector<Element>& list) const {
     list.clear();
+    // The size is that of values that exist in the tree, so it is bounded by JsonLimits and not by a number in the
+    // text.
     if (cursor.value.kind() == JsonKind::kArray) list.reserve(std::min<size_t>(cursor.value.size(), count_max));
     cursor.for_each(
         [&](const JsonCursor& item) { item.path.index < count_max ? read_element(item, list) : refuse_more(cursor); });
@@ -501,6 +504,7 @@ struct Map {
     if (!cursor.require(JsonKind::kObject)) return;
     for (std::optional<JsonValue> item = cursor.value.first(); item; item = item->next()) {
       const JsonPath path = cursor.path.field(item->key());
+      // Keys of one object differ: the reader has refused repeated ones.
       form.read(JsonCursor{*item, path, cursor.diagnostics}, map[std::string(item->key())]);
     }
   }

@@ -22,6 +22,8 @@ constexpr auto kDocumentSchemas = [] {
 }();
 static_assert(std::adjacent_find(kDocumentSchemas.begin(), kDocumentSchemas.end()) == kDocumentSchemas.end());
 
+// The header is read first and alone: in a document of another version the other fields mean nothing, and diagnostics
+// about them would mislead.
 // The schema that the document names; empty text, and diagnostics, when the header is not right.
 std::string read_header(const JsonCursor& cursor) {
   const uint64_t diagnostics_before = cursor.diagnostics.total();
@@ -55,6 +57,8 @@ bool is_one_of(const JsonCursor& cursor, std::span<const std::string_view> schem
 
 // The document whose header is known to be right.
 template <class Document>
+// Rules are checked only of a document of which every field was read. Valid<T>::make() is the one way in, so text that
+// breaks a rule never becomes a value.
 std::optional<Valid<Document>> decode_document(const JsonCursor& cursor) {
   const uint64_t diagnostics_before = cursor.diagnostics.total();
   ObjectReader in(cursor);
@@ -80,6 +84,7 @@ std::optional<AnyDocument> decode_any(const std::string& schema, const JsonCurso
                                       std::variant<Valid<Documents>...>*) {
   std::optional<AnyDocument> found;
   bool is_known = false;
+  // One comparison for each kind of document; at most one kind has the name.
   ((found = found ? std::move(found) : decode_if_named<Documents>(schema, cursor, is_known)), ...);
   if (!is_known) refuse_schema(cursor, schema, fmt::format("is not one of {}", fmt::join(kDocumentSchemas, ", ")));
   return found;
@@ -149,6 +154,7 @@ Sha256Digest digest(const Valid<Document>& document) {
 }
 
 template <class Document>
+// With its header, which names kind and version: two documents of different kinds never have one digest.
 Sha256Digest digest_of_part(const Document& part) {
   return sha256(encode_document(part));
 }

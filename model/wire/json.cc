@@ -10,6 +10,10 @@
 namespace crossdock {
 namespace {
 
+// The parser checks the grammar, UTF-8 and the range of numbers; this file checks what the parser lets pass: limits,
+// repeated fields, a byte order mark, NUL bytes. Limits are checked before a value is stored, so a hostile text costs
+// memory in proportion to its own size at most.
+//
 using Sax = nlohmann::json_sax<nlohmann::json>;
 
 constexpr size_t kShownBytesMax = 60;  // of the document's own text in a message
@@ -37,6 +41,7 @@ class JsonTreeBuilder final : public Sax {
   bool null() override { return add(JsonKind::kNull, 0); }
   bool boolean(bool value) override { return add(JsonKind::kBool, value ? 1 : 0); }
   bool number_integer(number_integer_t value) override {
+    // Signed integers are negative here, or "-0", which the parser gives as 0.
     return add_text(JsonKind::kOtherNumber, value == 0 ? "-0" : fmt::to_string(value));
   }
   bool number_unsigned(number_unsigned_t value) override { return add(JsonKind::kUnsigned, value); }
@@ -47,6 +52,8 @@ class JsonTreeBuilder final : public Sax {
   bool start_object(size_t) override { return open(JsonKind::kObject); }
   bool start_array(size_t) override { return open(JsonKind::kArray); }
   bool end_object() override {
+    // At the end of the object, when all of its keys are known. A repeated field is refused and never resolved: two
+    // readers could resolve it differently.
     if (!check_keys_differ()) return false;
     open_.pop_back();
     return true;
@@ -102,6 +109,7 @@ class JsonTreeBuilder final : public Sax {
   bool add(JsonKind kind, uint64_t payload) {
     if (tree_.nodes_.size() >= limits_.values_max)
       return refuse(Rule::kJsonValues, fmt::format("more than the limit of {} values", limits_.values_max));
+    // Below values_max, which has 32 bits.
     const auto index = static_cast<uint32_t>(tree_.nodes_.size());
     JsonTree::Node node;
     node.kind = kind;
@@ -139,6 +147,7 @@ class JsonTreeBuilder final : public Sax {
     uint32_t child = object.child_count == 0 ? JsonTree::kNone : static_cast<uint32_t>(object.payload);
     for (; child != JsonTree::kNone; child = tree_.nodes_[child].next) {
       const JsonTree::Node& node = tree_.nodes_[child];
+      // Views into text_, which does not grow before keys_ was used.
       keys_.push_back(tree_.text_at(uint64_t{node.key_begin} << 32 | node.key_size));
     }
     if (!std::is_sorted(keys_.begin(), keys_.end())) std::sort(keys_.begin(), keys_.end());
@@ -157,6 +166,7 @@ class JsonTreeBuilder final : public Sax {
 };
 
 std::optional<JsonTree> JsonTree::parse(std::string_view text, const JsonLimits& limits, Diagnostics& diagnostics) {
+  // Positions in text_ have 32 bits.
   CHECK(limits.bytes_max <= UINT32_MAX);
   if (text.size() > limits.bytes_max) {
     diagnostics.add(Rule::kJsonBytes, "",

@@ -16,6 +16,7 @@ void append_escape(std::string& out, uint32_t code_unit) {
   fmt::format_to(std::back_inserter(out), "\\u{:04x}", code_unit);
 }
 
+// The escapes of Python's json.dumps, since digests are taken of this text and others compute them (docs/formats/).
 void append_code_point(std::string& out, uint32_t code_point) {
   switch (code_point) {
     case '"': out += "\\\""; return;
@@ -54,6 +55,7 @@ void append_string(std::string& out, std::string_view utf8) {
 
 }  // namespace
 
+// Wrong nesting is a bug of the caller, not of its data, so it is CHECKed everywhere below.
 void JsonWriter::before_value() {
   if (levels_.empty()) {
     CHECK(text_.empty());
@@ -99,6 +101,7 @@ JsonWriter& JsonWriter::end_array() {
 JsonWriter& JsonWriter::key(std::string_view name) {
   CHECK(!levels_.empty() && levels_.back().is_object && !after_key_);
   Level& level = levels_.back();
+  // Sorted and each once: canonical by construction, without a pass at the end.
   CHECK(level.empty || level.last_key < name);
   if (!level.empty) text_.push_back(',');
   level.empty = false;

@@ -6,7 +6,7 @@
 
 namespace crossdock {
 
-// One kind so far: the manifest of a KV cache.
+// There is one kind of manifest, that of a KV cache.
 AnyManifest read_manifest(std::string_view json, const JsonLimits& limits, Diagnostics& diagnostics) {
   std::optional<Valid<StoreManifest>> manifest = read_document<StoreManifest>(json, limits, diagnostics);
   if (!manifest) return AnyManifest();

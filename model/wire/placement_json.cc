@@ -4,6 +4,7 @@
 namespace crossdock {
 namespace {
 
+// Wire form: docs/formats/placement.md. Rules between the fields are in model/kv/placement_rules.h.
 constexpr auto kTokens = form::object([](auto& fields, auto& tokens) {
   describe_variant(
       fields, tokens, alternative<AllTokens>("all", [](auto&, auto&) {}),
