@@ -25,6 +25,7 @@ class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() {
+    // Standard input is the caller's.
     if (fd_ > STDERR_FILENO) ::close(fd_);
   }
   Descriptor(const Descriptor&) = delete;
@@ -66,7 +67,8 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-// A rename is durable only once the directory is. A file system without directory sync says EINVAL; that is its word.
+// A rename is durable only once the directory is. A file system that cannot sync directories answers EINVAL; the rename
+// is then as durable as it can be there.
 Status sync_directory_of(const std::string& path) {
   const std::string directory = directory_of(path);
   Descriptor handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -75,7 +77,7 @@ Status sync_directory_of(const std::string& path) {
   return Status();
 }
 
-// A file of its own beside `target`, whose name nobody else uses. Removed in the end unless it was renamed.
+// A new file beside `target`, under a name that no other file has. Removed in the end unless it was renamed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) {
@@ -113,7 +115,9 @@ Status replace_file(const std::string& target, std::optional<mode_t> permissions
   const int fd = temporary.descriptor().get();
   if (permissions && ::fchmod(fd, *permissions) != 0) return io_error("set the permissions of", path, errno);
   TRY_STATUS(write_all(fd, contents, path));
+  // Before the rename: after a crash the name must not lead to a file whose bytes are not on the disk.
   if (::fsync(fd) != 0) return io_error("sync", path, errno);
+  // Network file systems report a failed write as late as here; the old file is still in place.
   if (temporary.descriptor().close() != 0) return io_error("close", path, errno);
   if (!temporary.rename_to(target)) return io_error("replace", path, errno);
   return sync_directory_of(target);
@@ -141,6 +145,7 @@ Result<std::string> read_file(const std::string& path, uint64_t bytes_max) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error("read", path, errno);
     if (got == 0) return contents;
+    // Cannot wrap: what was kept so far is within the limit.
     if (static_cast<uint64_t>(got) > bytes_max - contents.size())
       return Status(Code::kResourceExhausted,
                     fmt::format("'{}' is larger than the limit of {} bytes", path, bytes_max));

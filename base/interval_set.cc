@@ -100,6 +100,7 @@ IntervalSet IntervalSet::subtract(const IntervalSet& other) const {
   for (const Range range : ranges_) {
     uint64_t begin = range.begin();
     while (cut != other.ranges_.end() && cut->end() <= begin) ++cut;
+    // `cut` stays: its last range may reach into the next of ours.
     for (auto c = cut; c != other.ranges_.end() && c->begin() < range.end(); ++c) {
       if (begin < c->begin()) append(set.ranges_, Range(begin, c->begin()));
       begin = std::max(begin, std::min(c->end(), range.end()));

@@ -25,7 +25,7 @@ class IntervalSet {
   bool empty() const { return ranges_.empty(); }
   const std::vector<Range>& ranges() const& { return ranges_; }
   const std::vector<Range>& ranges() && = delete;  // would outlive a temporary set in a range-for
-  // How many numbers are members. Saturates at 2^64 - 1.
+  // How many numbers are members; at most 2^64 - 1, since no range holds the number 2^64 - 1.
   uint64_t count() const;
   // How many members lie below `value`. O(n); base/interval_rank.h answers often.
   uint64_t count_below(uint64_t value) const;

@@ -11,6 +11,7 @@ namespace crossdock {
 
 std::optional<uint64_t> decimal(std::string_view text) {
   uint64_t value = 0;
+  // One spelling for each number, since from_chars() accepts leading zeros.
   const bool is_plain = !text.empty() && (text == "0" || text.front() != '0');
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (!is_plain || error != std::errc() || end != text.data() + text.size()) return std::nullopt;

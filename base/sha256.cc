@@ -32,7 +32,7 @@ std::string Sha256Digest::hex() const {
   return text;
 }
 
-// libcrypto fails here only when it is out of memory or has no SHA-256 at all; nobody could act on either.
+// libcrypto fails here only when it is out of memory or has no SHA-256 at all; no caller could act on either.
 struct Sha256::Context {
   EVP_MD_CTX* handle = EVP_MD_CTX_new();
   ~Context() { EVP_MD_CTX_free(handle); }

@@ -1,4 +1,4 @@
-// Look-up in a list that is sorted by one member, each value of it standing there once.
+// Look-up in a list that is sorted by one member, in which each value of it occurs once.
 #pragma once
 
 #include <algorithm>

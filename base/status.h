@@ -21,7 +21,7 @@ enum class Code {
   kOutcomeUnknown,     // a control operation happened in full or not at all; repeat it to learn which
   kCancelled,          // ended early because its own poster asked for it
   kDeadline,           // the time that was given is over
-  kConflict,           // somebody else decided first: aborted, published already, pinned, fenced
+  kConflict,           // another party decided first: aborted, published already, pinned, fenced
   kQuota,              // a tenant's quota would be passed
   kDataLoss,           // bytes are not what their checksum says; they were not handed out
 };

@@ -1,5 +1,5 @@
-// Time as whole nanoseconds. A point counts from the start of its own world: a process, or a simulation.
-// No function here reads a clock; whoever drives a protocol passes the time in.
+// Time as whole nanoseconds. A point counts from the origin of its clock: of the machine, of a simulation, or 1970 in a
+// store. No function here reads a clock; the caller that drives a protocol passes the time in.
 #pragma once
 
 #include <compare>

@@ -19,6 +19,8 @@ bool controls_display(uint32_t code_point) {
 std::optional<uint32_t> take_code_point(std::string_view& text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);
+  // 0x80 to 0xbf continue a character; 0xc0 and 0xc1 would begin forms that are longer than needed; from 0xf5 on the
+  // code point would pass U+10FFFF.
   const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
   if (length == 0 || text.size() < length) return std::nullopt;
   uint32_t code_point = length == 1 ? lead : lead & (0x7fu >> length);
