@@ -18,6 +18,9 @@
 namespace crossdock::cli {
 namespace {
 
+// All or nothing, as far as that can be without a transaction: every binding is made and checked before the first file
+// is written, so bad input leaves no file behind.
+
 constexpr uint64_t kDefaultPageTokens = 16;
 constexpr const char* kDefaultAxisOrder = "nhd";
 
@@ -67,6 +70,7 @@ void check_together(const Source& source, Diagnostics& diagnostics) {
 std::string file_name(const ParticipantId& participant) {
   constexpr size_t kEscapedBytesMax = 180;  // with the digest and .json below the 255 of a file system
   std::string escaped = escaped_name(participant.text());
+  // Neither a hidden file nor "..".
   if (escaped.starts_with('.')) escaped.replace(0, 1, "%2E");
   if (escaped.size() > kEscapedBytesMax)
     escaped = fmt::format("{}-{}", escaped.substr(0, kEscapedBytesMax), sha256(participant.text()).hex());

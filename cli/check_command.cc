@@ -23,6 +23,9 @@
 namespace crossdock::cli {
 namespace {
 
+// A campaign: trials run in children, each twice, and results are taken in the order of their numbers; so the output
+// does not depend on how many run at once.
+
 constexpr Duration kTrialLimit = Duration::from_s(20);
 constexpr uint64_t kShrinkRuns = 400;
 constexpr uint64_t kFailuresShown = 10;  // each of them is shrunk; the campaign stops after them
@@ -91,10 +94,13 @@ class Campaign {
           RunSummary summary = summary_of_play("trial " + std::to_string(trial), trial_seed(campaign_, trial), said);
           ++runs_;
           if (i % repeats + 1 < repeats) {
+            // Results come in order, so the next one is the second run of the same trial.
             first = std::move(summary);
             return !is_over();
           }
           if (repeats == 2 && first.digest != summary.digest)
+            // First, so that it is the kind of this failure: what else is found in a run that cannot be repeated is not
+            // shrunk.
             summary.violations.insert(summary.violations.begin(),
                                       Violation{"I7", TimePoint(), "two runs of one seed differ", 0});
           take(trial, std::move(summary));
@@ -134,6 +140,7 @@ class Campaign {
     run_seconds_ = seconds();
     for (Failure& failure : failures_) {
       if (interrupt_.is_set()) return;
+      // A scenario whose runs differ (I7) is not shrunk: one run cannot show that failure.
       const std::string kind = failure_kind(failure.summary);
       Scenario scenario = draw_scenario(campaign_, failure.trial);
       if (kind != "I7") {
@@ -144,6 +151,7 @@ class Campaign {
           const Result<std::string> said =
               run_isolated([&] { return play(smaller, ScenarioOptions{failure.seed}); }, kTrialLimit);
           const RunSummary summary = summary_of_play(smaller.name, failure.seed, said);
+          // Of the smallest scenario that still fails, which shrink() tries last.
           if (failure_kind(summary) == kind) failure.summary = summary;
           return summary;
         });
@@ -228,6 +236,7 @@ int run(const Options& options) {
     return kDone;
   }
   Options own = options;
+  // Time is the limit; this many trials would take years.
   if (own.minutes > 0) own.trials = uint64_t{1} << 40;
   return Campaign(own, std::move(*campaign)).run();
 }

@@ -15,7 +15,11 @@
 namespace crossdock::cli {
 namespace {
 
+// Exceptions of CLI11 stay in this file. Its callbacks write values while it parses, and the action of the command runs
+// last; an action that throws passes through it unchanged.
+
 // How many single letters have to be inserted, removed or replaced.
+// Levenshtein's, with one row of the table.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -39,6 +43,7 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv) {
+  // No command was recognised: name the word that should have been one, instead of the first option behind it.
   if (app.get_subcommands().empty()) {
     int first = 1;
     for (const std::string_view flag : {"-v", "--verbose"})
@@ -215,6 +220,7 @@ CommandLine::~CommandLine() = default;
 Command CommandLine::root() { return Command(app_.get(), &exit_code_); }
 
 int CommandLine::run(int argc, const char* const* argv) {
+  // So that the program's own options are taken behind a command too.
   for (CLI::App* command : app_->get_subcommands({})) command->fallthrough();
   try {
     app_->parse(argc, argv);

@@ -9,6 +9,9 @@
 namespace crossdock::cli {
 namespace {
 
+// The scripts list commands and options as they were declared, so a new command is completed without a change here. The
+// values after some options are named by hand in the script.
+
 std::string texts_of(const Command& app) {
   std::string texts;
   for (const OptionName& name : app.option_names()) texts += name.text + " ";

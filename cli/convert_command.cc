@@ -43,6 +43,7 @@ bool load_beside(const Options& options, Beside& beside) {
 // The kind of a Mooncake document, recognised by its fields.
 enum class Kind { kPlacement, kSnapshot, kBinding, kOurs, kUnknown };
 
+// Mooncake's documents do not state their kind. Each has a field that the others lack.
 Kind kind_of(std::string_view text, Diagnostics& diagnostics) {
   const std::optional<JsonTree> tree = JsonTree::parse(text, JsonLimits(), diagnostics);
   if (!tree || tree->root().kind() != JsonKind::kObject) return Kind::kUnknown;

@@ -19,6 +19,8 @@ Result<LoadedDocument> load_document(const std::string& path) {
   LoadedDocument loaded{path, text.size(), Diagnostics(), std::nullopt, std::nullopt};
   const auto begin = std::chrono::steady_clock::now();
   loaded.document = read_any_document(text, limits, loaded.diagnostics);
+  // A plan is no AnyDocument. Only a document of an unknown kind is read a second time, and its first diagnostics are
+  // kept unless it is a plan.
   if (!loaded.document && loaded.diagnostics.has(Rule::kSchemaName)) {
     Diagnostics diagnostics;
     loaded.plan = read_plan(text, limits, diagnostics);
@@ -77,6 +79,7 @@ bool list_documents(const std::vector<std::string>& paths, std::vector<std::stri
                             : fmt::format("the folder '{}' has no .json file", path));
       return false;
     }
+    // The order of a folder is that of the file system; output and diagnostics have the order of names.
     std::sort(found.begin(), found.end());
     files.insert(files.end(), found.begin(), found.end());
   }
@@ -85,6 +88,7 @@ bool list_documents(const std::vector<std::string>& paths, std::vector<std::stri
 
 int write_document(const std::string& path, const std::string& text, std::string_view what) {
   Diagnostics diagnostics("the document to write");
+  // What is written can be read again by the same program, or is not written.
   if (!JsonTree::parse(text, JsonLimits(), diagnostics)) return fail(kFailed, diagnostics.kept().front().to_line());
   return write_output(path, text, what);
 }

@@ -12,6 +12,7 @@ std::string joined(const std::vector<std::string_view>& words, size_t columns, s
   std::string text;
   size_t width = 0;
   for (size_t i = 0; i < words.size(); ++i) {
+    // Room for what closes the line, should the next word not fit.
     const size_t reserved = i + 1 == words.size() ? 0 : end.size();
     if (i != 0 && width + 1 + words[i].size() + reserved > columns) {
       text.append(end).append("\n").append(begin);

@@ -99,6 +99,7 @@ std::string text_of(const PlacementManifest& placement, uint64_t row_count_max) 
       row_count_max);
   const LayerIndex index(placement.cache_schema);
   for (const Participant* participant : by_rank(placement.topology)) {
+    // Every participant of the topology has a part, by the rules of placements.
     const Part* part = placement.find_part(participant->id);
     if (part->owns.empty()) table.add({part->participant.text(), "none"});
     for (const Ownership& ownership : part->owns)

@@ -12,6 +12,8 @@ constexpr int kSignals[] = {SIGINT, SIGTERM};
 std::atomic<bool> interrupted = false;  // a signal handler may use only this kind of object
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+// Async-signal-safe: a lock-free flag, signal() and raise(). The signal that is raised comes after this handler, which
+// blocks it, and then ends the program as if there were no handler.
 void handle(int signal_number) {
   if (interrupted.exchange(true)) {
     signal(signal_number, SIG_DFL);
@@ -29,6 +31,7 @@ void set_handlers(void (*handler)(int)) {
 }  // namespace
 
 InterruptFlag::InterruptFlag() {
+  // Before the handlers: an interrupt that comes in between must not be lost.
   interrupted = false;
   set_handlers(handle);
 }

@@ -105,6 +105,7 @@ uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::st
   std::atomic<uint64_t> written = 0;
   std::mutex mutex;
   in_parallel(side.bindings.size(), thread_count, [&](size_t i) {
+    // Without the lock: each binding touches its own items only (synthetic.h).
     written += write_synthetic(*side.bindings[i], (*side.placement)->cache_schema, seed, side.memory);
     const std::lock_guard lock(mutex);
     progress.update(written);
@@ -125,6 +126,8 @@ ContentCheck check_content(const LocalSide& side, const std::vector<BindingPoint
     progress.update(check.bytes);
     if (wrong && check.wrong.empty()) check.wrong = *wrong;
   });
+  // After all bindings, since each has left guards in the place of its own items: what is no guard now belongs to no
+  // item (I1).
   if (check.wrong.empty()) check.wrong = check_guards(side.memory).value_or("");
   return check;
 }

@@ -10,6 +10,8 @@
 namespace crossdock::cli {
 namespace {
 
+// The log belongs to the program and not to the library, which logs nothing: observers bring what it does
+// (log_observer.h).
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
     spdlog::logger made("crossdock", std::make_shared<spdlog::sinks::stderr_sink_mt>());

@@ -33,8 +33,10 @@ int main(int argc, char** argv) {
   try {
     exit_code = command_line.run(argc, argv);
   } catch (const std::bad_alloc&) {
+    // The one exception that is expected: sizes come from documents, and limits bound them only roughly.
     return fail(kFailed, "out of memory");
   }
+  // A result that could not be written (a full disk, a closed pipe) is a failure, whatever the command returned.
   const crossdock::Status flushed = flush_output();
   if (!flushed.ok()) return fail(kFailed, flushed.message());
   return exit_code;

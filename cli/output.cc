@@ -34,6 +34,7 @@ class InterruptsHeld {
 
 }  // namespace
 
+// Printable: names in messages come from documents and must not control the terminal.
 void tell(std::string_view line) {
   const std::string text = fmt::format("crossdock: {}\n", printable(line));
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -28,6 +28,7 @@ struct Options {
 std::string stem_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
+  // From the second byte on, so that a hidden file keeps its name.
   return file.substr(0, file.find('.', 1));
 }
 

@@ -70,6 +70,7 @@ std::string step_table(const PlanReport& report, uint64_t row_count_max) {
                                       grouped(pair.counts.bytes)};
       if (!report.transport) return row;
       const GatherChoice choice = choose_gather(*report.lowered, pair, *report.transport);
+      // No cost at all: packing is not possible with these limits.
       const bool can_pack = choice.packed != TransferCost();
       row.insert(row.end(), {grouped(choice.direct.operations), ms_text(choice.direct.time_ns),
                              can_pack ? grouped(choice.packed.operations) : "-",

@@ -115,6 +115,8 @@ void Progress::finish() {
 void Progress::sample(double now) {
   if (now - samples_.back().seconds < kRewriteSeconds) return;
   samples_.push_back(Sample{now, state_.done_bytes});
+  // The oldest sample stays until the next one is old enough, so the rate is taken over kRateSeconds at least, once
+  // that much has passed.
   while (samples_.size() > 2 && now - samples_[1].seconds >= kRateSeconds) samples_.pop_front();
   const Sample& first = samples_.front();
   const uint64_t bytes = state_.done_bytes - std::min(state_.done_bytes, first.done_bytes);

@@ -18,6 +18,7 @@ Status RecordingFolder::make() {
   return Status(Code::kIo, fmt::format("cannot create the folder '{}': {}", directory_, error.message()));
 }
 
+// Written line by line while the protocol runs: a process that dies leaves a recording up to that point.
 std::function<void(std::string_view)> RecordingFolder::sink(const std::string& name) {
   std::string file_name = name;
   std::replace_if(
@@ -40,6 +41,8 @@ std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::s
   coordinator.sources = peers(Role::kSource, request.source_bindings);
   coordinator.targets = peers(Role::kTarget, request.target_bindings);
   if (name == "coordinator") return std::make_unique<Recorder>(sink(name), coordinator);
+  // Counts as run_local_transfer() does, since the number is part of a participant's seed: a replay has to make the
+  // same draws.
   uint64_t number = 0;
   for (const auto& [role, addresses] :
        {std::pair(Role::kSource, &coordinator.sources), std::pair(Role::kTarget, &coordinator.targets)})

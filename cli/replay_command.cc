@@ -104,6 +104,7 @@ int run(const Options& options) {
     else
       print((is_first ? "" : "\n") + report_text(path, report.value()));
     is_first = false;
+    // Bad input (2) outweighs a difference (1).
     if (report.value().difference) exit_code = std::max<int>(exit_code, kFailed);
   }
   return exit_code;

@@ -88,7 +88,9 @@ std::optional<Sides> make_sides(const Options& options, int& exit_code) {
   request.placement = target;
   request.pool.axis_order = orders->second;
   request.pool.page_tokens = pages->second;
+  // Another order than the source's, or equal slots would hide an error in the mapping of pages.
   if (request.pool.shuffle_seed) ++*request.pool.shuffle_seed;
+  // The source's pages are not written yet, so the kernel still counts them as free (region_memory.h).
   request.memory_bytes_max -= std::min(request.memory_bytes_max, source_side->memory.total_bytes());
   std::optional<LocalSide> target_side = make_local_side(request, exit_code);
   if (!target_side) return std::nullopt;
@@ -106,6 +108,7 @@ PortFaultPlan faults_of(const Options& options) {
   return plan;
 }
 
+// Nothing where the region was revoked meanwhile: the transfer is over there.
 void flip_bit(const MemoryRegistry& registry, const RegionKey& region, uint64_t offset) {
   const auto access = registry.access(region);
   if (access.ok()) access.value().bytes()[offset] ^= std::byte{1};
@@ -201,6 +204,7 @@ int run(const Options& options) {
   const bool quiet = options.quiet || options.json;
 
   fill(sides->source, options.seed, threads, "writing synthetic content", quiet);
+  // Before the transfer, so that a byte that no step should have touched is seen afterwards (I1).
   fill_guards(sides->target.memory);
 
   MemoryRegistry registry;
@@ -219,6 +223,7 @@ int run(const Options& options) {
   request.coordinator.timeout = Duration::from_s(static_cast<int64_t>(options.timeout_s));
   request.participant.timeout = request.coordinator.timeout;
   request.participant.drain = Duration::from_s(static_cast<int64_t>(options.drain_s));
+  // Twice the threads, so that each finds its next copy without waiting for the protocol.
   request.participant.window = WindowLimits{2 * threads, uint64_t{256} << 20};
   request.participant.batch.bytes_max = uint64_t{32} << 20;
   request.source_bindings = any_bindings(sides->source.bindings);

@@ -97,6 +97,7 @@ std::string events_text(const RunReport& report, std::pair<uint64_t, uint64_t> r
   return text;
 }
 
+// In this process, since there is one run (one engine) and its trace is large.
 int run_one(const Options& options, const std::string& path) {
   const std::optional<Scenario> scenario = load_scenario(path);
   if (!scenario) return kBadInput;
@@ -155,6 +156,7 @@ int run_islands(const Options& options, const std::string& path) {
         json += (json.empty() ? "" : ",") + to_json(summary);
         return !interrupt.is_set();
       });
+  // An interrupt leaves islands out; a part of a result is not "as expected".
   is_right &= ran == parts.size();
   if (options.json) {
     print("[" + json + "]\n");
@@ -171,6 +173,7 @@ int run_islands(const Options& options, const std::string& path) {
 int run_all(const Options& options, const std::vector<std::string>& files) {
   std::vector<Scenario> scenarios;
   bool all_read = true;
+  // All are read before the first runs, so that a mistake in the last one is told at once.
   for (const std::string& file : files) {
     std::optional<Scenario> scenario = load_scenario(file);
     all_read &= scenario.has_value();

@@ -28,6 +28,9 @@ struct Options {
   bool json = false;
 };
 
+// Each command opens the store, which also recovers it (StoreCore::open), does one thing, and closes it again: one
+// process uses a store at a time.
+
 std::string snapshot_text(const PublicationInfo& info) { return info.content ? info.content->hex() : "pages"; }
 
 int init(const Options& options) {
@@ -115,6 +118,7 @@ int verify(const Options& options) {
   const InterruptFlag interrupt;
   std::optional<Progress> progress;
   const Result<VerifyReport> checked = store->verify([&](uint64_t done_bytes, uint64_t total_bytes) {
+    // The number of bytes is known with the first call only.
     if (!progress) progress.emplace("checking", total_bytes, progress_mode(options.json));
     progress->update(done_bytes);
     return !interrupt.is_set();

@@ -92,6 +92,7 @@ std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions
 
 namespace {
 
+// Bindings are checked against placement and snapshot before memory is made for them: their sizes come from a file.
 std::optional<LocalSide> load_bindings(const SideOptions& options,
                                        const std::shared_ptr<const Valid<PlacementManifest>>& placement,
                                        const Valid<SnapshotDescriptor>& snapshot, int& exit_code) {
@@ -153,6 +154,7 @@ Status read_regions(const std::string& directory, const LocalSide& side) {
     if (!file) return Status(Code::kNotFound, fmt::format("cannot open '{}' for region {}", path, key.to_text()));
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     const auto count = static_cast<uint64_t>(file.gcount());
+    // Longer files are refused too: a file of another size is one of another region.
     if (count != bytes.size() || file.peek() != std::ifstream::traits_type::eof())
       return Status(Code::kInvalidArgument,
                     fmt::format("'{}' has {} bytes, region {} has {}", path,
@@ -161,6 +163,7 @@ Status read_regions(const std::string& directory, const LocalSide& side) {
   return Status();
 }
 
+// Not atomic as a folder: an error leaves the files that were written before.
 Status write_regions(const std::string& directory, const LocalSide& side) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);

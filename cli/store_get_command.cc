@@ -31,6 +31,8 @@ int run(const Options& options) {
   std::optional<Valid<SnapshotDescriptor>> descriptor = Valid<SnapshotDescriptor>::make(stored.snapshot, diagnostics);
   CHECK(descriptor.has_value());  // it is part of a valid manifest
   const auto snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*descriptor));
+  // With the stored cache schema, so the layers and heads are those of the data and not those of a model that is named
+  // again.
   const auto placement = load_placement(options.side, "target", &stored.cache_schema);
   if (placement == nullptr) return kBadInput;
   int exit_code = kDone;

@@ -84,9 +84,12 @@ struct Request {
   std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot(uint64_t token_count) const {
     SnapshotDescriptor own = descriptor;
     own.tokens = Range(0, token_count);
+    // The key of the last page covers all tokens up to its end, so it identifies them. `token_count` is at least one
+    // page where there are keys.
     own.token_fingerprint = keys.empty() ? "none" : keys[token_count / domain.page_tokens - 1].digest().hex();
     Diagnostics diagnostics;
     std::optional<Valid<SnapshotDescriptor>> valid = Valid<SnapshotDescriptor>::make(std::move(own), diagnostics);
+    // Only tokens and fingerprint differ from a descriptor that was valid.
     CHECK(valid.has_value());
     return std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*valid));
   }
@@ -145,6 +148,7 @@ int put(const Options& options) {
   if (!side) return exit_code;
   const std::unique_ptr<StoreCore> store = open_store(options.store);
   if (store == nullptr) return kFailed;
+  // Before the upload: once pages are published, readers have to find the layout that they are in.
   if (const Status registered = register_layout(*store, request->domain, *layout); !registered.ok())
     return fail_store(registered);
   if (options.synthetic)
@@ -195,6 +199,8 @@ struct Matched {
   PrefixMatch match;
 };
 
+// The lease is given back before the restore begins. Pages may go in between; the restore looks them up again under a
+// lease of its own and fails with a cause, so nothing is read that is not held.
 Result<Matched> match_request(StoreCore& store, const Request& request) {
   TRY(LayoutCatalog catalog, layout_catalog(store, request.domain));
   const CacheSchema& schema = (*request.placement)->cache_schema;

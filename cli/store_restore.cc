@@ -59,6 +59,7 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
   options.operation = OperationId("store");
   what.target = side.placement;
   options.planner = std::make_shared<const KvRestorePlanner>(std::move(what));
+  // Longer than the restore may take: a lease that ends during it would fail gets of data that is fine.
   options.lease = LeaseRequest{"crossdock store", Duration::from_s(static_cast<int64_t>(settings.timeout_s) + 60)};
   options.timeout = Duration::from_s(static_cast<int64_t>(settings.timeout_s));
   options.window = WindowLimits{2 * threads, uint64_t{256} << 20};
@@ -88,6 +89,7 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
   std::string wrong;
   if (outcome.activated && !data_output.empty())
     if (const Status written = write_regions(data_output, side); !written.ok()) return fail(kFailed, written.message());
+  // After the regions were written, because the check puts guards in the place of what it has seen.
   const bool checked = outcome.activated && settings.verify == "full";
   if (checked) wrong = check_content(side, side.bindings, seed, threads, "checking every byte", quiet).wrong;
   if (settings.json) {

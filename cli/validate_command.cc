@@ -83,9 +83,11 @@ void check_bindings(std::vector<Checked>& files, Diagnostics& between) {
       missing("its snapshot, which", (*binding)->snapshot_digest);
     else
       file.notes.push_back("checked against its snapshot");
+    // One context for all bindings of a placement and snapshot: making one costs as much as checking many bindings.
     auto& context = contexts[{(*binding)->placement_digest, snapshot}];
     if (!context) context = std::make_unique<BindingContext>(*placement, snapshot);
     check_binding(*binding, *context, file.loaded.diagnostics);
+    // Instances are compared only among bindings that are right by themselves.
     if (file.loaded.diagnostics.empty()) bound.push_back(BoundParticipant{binding, context.get(), file.loaded.path});
   }
   check_instances(bound, between);

@@ -54,6 +54,7 @@ std::string result_json(const PlanDocument& document, const PlanSide& source, co
   return out.take();
 }
 
+// The plan and its documents may come from elsewhere: nothing in them is believed that the verifier does not prove.
 int run(const Options& options) {
   const Result<std::string> text = read_file(options.path, JsonLimits().bytes_max);
   if (!text.ok()) return fail(kBadInput, text.status().message());
