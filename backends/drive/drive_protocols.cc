@@ -14,7 +14,7 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 
 // A protocol is used by its own thread only. The caller's thread neither reads nor changes it: it sets nothing but
 // wakes the queue, and the protocol's thread then finds the flag. So protocols need no locks.
-//
+
 // Asks one protocol to abort after an interrupt, and reports its steps.
 class Attendant : public ProtocolObserver {
  public:

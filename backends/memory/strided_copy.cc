@@ -138,7 +138,7 @@ void copy_axes(Axes axes, uint64_t bytes, const std::byte* source, std::byte* ta
 // Overflow: copy_step(), copy_step_within() and touches() check with fits(), in checked arithmetic, that the last byte
 // of the step at each end is below 2^64. Every offset, stride times index and reach below is at most that, so the plain
 // unsigned arithmetic of this file cannot wrap.
-//
+
 // ---- Parts of a step ----
 
 // The axes of a step in the order of their strides at one end, the longest first, so that what lies inside an axis

@@ -28,7 +28,7 @@ constexpr size_t kThreadsMax = 4;
 // A queue is in `ready_` at most once, and `is_queued` until its last piece is written; so the pieces of a file are
 // written in order by one thread after the other, while several files are written at once. The last, partial page is
 // written by the caller of Sync() or Close(), when nothing of the file is under way any more.
-//
+
 // Past the cache, since only the disk reads it: a quarter of the CPU time of a put (bench/README.md).
 void copy_to_page(const Slice& data, char* to) {
   CopyStep step;

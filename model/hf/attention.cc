@@ -13,7 +13,7 @@ namespace {
 // what it falls back to follows each architecture's configuration class, because published configs leave out what
 // equals the class's default. A default that a class does not have is not invented here: the config is refused and the
 // field named.
-//
+
 // Classes that compute the head dimension; others have a constant of their own there, or no default at all.
 constexpr HeadDefaults kDivided = {.head_dim_by_division = true};
 constexpr HeadDefaults kLlama = {.kv_heads_are_query_heads = true, .head_dim_by_division = true};

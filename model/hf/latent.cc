@@ -13,7 +13,7 @@ namespace {
 // A latent row is one head: all query heads share it. Packed rows mix items of different types with scales, which a
 // component cannot describe item by item; so they are bytes under an encoding of their own, and two sides fit only when
 // both have that encoding (no conversion).
-//
+
 const ItemType kBytes = {"uint8", 1};
 constexpr uint64_t kScaleBytes = 4;       // float32
 constexpr uint64_t kItemsPerScale = 128;  // in both packings below

@@ -13,7 +13,7 @@ namespace {
 
 // A layer of linear attention keeps a state for each sequence and nothing for each token. Its components have no token
 // axis, and a transfer moves them whole.
-//
+
 constexpr HeadDefaults kStated = {};
 constexpr uint64_t kQwen3NextInterval = 4;  // Qwen3NextConfig: three linear layers, then a full one
 

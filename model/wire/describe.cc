@@ -12,7 +12,7 @@ namespace crossdock {
 // Constants (`schema`, `version`, `kind`) are known before the fields that come ahead of them in the alphabet are
 // written. They wait in a stack, the next one on top, and go out before the first key that is larger. So a description
 // can state them first and the text is canonical all the same.
-//
+
 void FieldWriter::header(std::string_view schema) {
   CHECK(constant_count_ == 0);
   constants_[0] = Constant{"version", {}};

@@ -13,7 +13,7 @@ namespace {
 // The parser checks the grammar, UTF-8 and the range of numbers; this file checks what the parser lets pass: limits,
 // repeated fields, a byte order mark, NUL bytes. Limits are checked before a value is stored, so a hostile text costs
 // memory in proportion to its own size at most.
-//
+
 using Sax = nlohmann::json_sax<nlohmann::json>;
 
 constexpr size_t kShownBytesMax = 60;  // of the document's own text in a message

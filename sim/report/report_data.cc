@@ -19,7 +19,7 @@ namespace {
 
 // A page is opened by hand and has to stay a few megabytes, so each list has a limit, and the number of all is written
 // beside what was kept. Keys are written in the order of the alphabet, as JsonWriter asks.
-//
+
 constexpr size_t kHeadTextBytesMax = 4000;
 constexpr size_t kReplayBytesMax = 100'000;
 

@@ -16,7 +16,7 @@ namespace {
 // Faults of one link or machine do not add up: the last one counts, and the end of the first one restores the full
 // rate, or switches the link on. So a scenario with overlapping faults has less disturbance than it lists, and never
 // one that stays.
-//
+
 constexpr Duration kStoreDown = Duration::from_ms(10);  // after a crash that does not say for how long
 
 double factor_of(const FaultSpec& fault) { return static_cast<double>(std::max<uint64_t>(fault.percent, 1)) / 100; }

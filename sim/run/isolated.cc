@@ -26,7 +26,7 @@ namespace {
 //
 // The parent has one thread while it forks: a fork with several would copy locks that no thread of the child gives
 // back.
-//
+
 using Clock = std::chrono::steady_clock;  // how long a child may take is real time, not that of a simulation
 
 constexpr uint64_t kAheadPerWorker = 16;  // results that wait for one that is asked for earlier

@@ -17,7 +17,7 @@ namespace {
 
 // Reading a cluster. A field that is refused gets a value that is allowed, so that the rules that depend on it can be
 // checked without repeating the same error; a cluster with any error is dropped at the end (decode_cluster).
-//
+
 constexpr std::string_view kClusterSchema = "crossdock.cluster";
 constexpr JsonLimits kClusterJsonLimits = {.bytes_max = uint64_t{1} << 20, .depth_max = 8, .values_max = 1 << 14};
 

@@ -18,7 +18,7 @@ namespace {
 //
 // Numbers are computed and not looked up: a cluster of thousands of machines has a million links, and each flow asks
 // for its way. The counts cannot overflow 32 bits, by the limits of cluster.cc.
-//
+
 // Which number each link has. Those of a machine stand together, GPUs first; those of the leaves follow all machines.
 class Numbering {
  public:

@@ -14,7 +14,7 @@ namespace {
 
 // One description for reading and writing (model/wire/describe.h). A field that has its usual value is left out when it
 // is written, so a scenario that a campaign prints shows what matters about it.
-//
+
 constexpr std::string_view kSchema = "crossdock.scenario";
 constexpr size_t kListMax = 4096;  // works, faults, stores
 

@@ -117,7 +117,7 @@ struct Scenario {
 };
 
 // `load_cluster` gives the text of a cluster that is named.
-//
+
 std::optional<Scenario> read_scenario(std::string_view json,
                                       const std::function<std::optional<std::string>(const std::string&)>& load_cluster,
                                       const std::string& document, Diagnostics& diagnostics);

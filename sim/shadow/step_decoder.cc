@@ -25,7 +25,7 @@ struct Run {
 // Correctness does not rest on the choice of cuts: a block becomes pieces only after every run of indices on both sides
 // was found in a view and compared by meaning (append_run). A bad cut costs time. It ends because each cut makes blocks
 // with smaller extents, and a block of a single byte is always a piece or an error.
-//
+
 // Takes a step apart into pieces. What is left of it is a list of blocks: bytes along some axes. A block is one piece,
 // or a few, when each of its axes moves one axis of the cells by the same distance all along, on both sides; else it is
 // cut into blocks for which that is more likely, in the worst case into single bytes.

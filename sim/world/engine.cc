@@ -26,7 +26,7 @@ namespace crossdock {
 // SimGrid decides when flows end; everything else that has a time is on the agenda of this file. The reason is order:
 // SimGrid runs what falls on one instant in an order of its own, and the agenda in the order of addition, so that equal
 // seeds give equal runs (I7).
-//
+
 namespace s4u = simgrid::s4u;
 
 namespace {

@@ -10,7 +10,7 @@ namespace crossdock {
 // Modelled: what survives a crash of the store (all of it) and of the machine (what was made durable), a full disk, a
 // chunk that is damaged for good, one read that is short or has a wrong byte. Not modelled: the time of a write, and
 // damaged records. Bytes that flow to and from the disk take time on its link (sim_store.h).
-//
+
 class SimDisk::Records : public RecordTable {
  public:
   explicit Records(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -11,7 +11,7 @@ namespace {
 
 // Modelled: the time of registration, a call that fails, pages that are held once and released once. Not modelled: a
 // framework that runs out of pages, or that finds content invalid; validate is always OK.
-//
+
 constexpr double kCallUs = 5;  // of a call into the framework that registers nothing
 
 }  // namespace
