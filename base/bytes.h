@@ -42,6 +42,7 @@ class ByteReader {
   uint32_t u32() { return static_cast<uint32_t>(number(4)); }
   uint64_t u64() { return number(8); }
   int64_t i64() { return static_cast<int64_t>(number(8)); }
+  // A view into the bytes that are read. A length that passes their end gives an empty text and ok() false.
   std::string_view text() {
     const uint64_t size = u64();
     return take(size);
@@ -54,6 +55,7 @@ class ByteReader {
     return 0;
   }
   bool ok() const { return ok_; }
+  // Everything was read and nothing is left: the record has exactly this form.
   bool at_end() const { return ok_ && left_.empty(); }
 
  private:

@@ -20,6 +20,7 @@ class IntervalRank {
     }
   }
 
+  // Cannot overflow (IntervalSet::count).
   uint64_t count() const { return count_; }
   // How many members lie below `value`: a member's position among all. O(log n).
   uint64_t count_below(uint64_t value) const {

@@ -50,6 +50,7 @@ uint64_t IntervalSet::count_below(uint64_t value) const {
 }
 
 bool IntervalSet::contains(uint64_t value) const {
+  // The only range that can hold the value is the last one that does not begin behind it.
   const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), value,
                                       [](uint64_t v, Range range) { return v < range.begin(); });
   return after != ranges_.begin() && std::prev(after)->contains(value);

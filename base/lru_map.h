@@ -38,6 +38,7 @@ class LruMap {
   }
 
   size_t size() const { return entries_.size(); }
+  // Entries that had to go since the map was made.
   size_t eviction_count() const { return eviction_count_; }
 
  private:

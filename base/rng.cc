@@ -17,6 +17,7 @@ Rng::Rng(uint64_t seed) {
 }
 
 Rng::Rng(const std::array<uint64_t, 4>& state) : state_(state) {
+  // From the state of all zeros the generator gives only zeros.
   CHECK((state_[0] | state_[1] | state_[2] | state_[3]) != 0);
 }
 
@@ -43,6 +44,7 @@ uint64_t Rng::below(uint64_t bound) {
 }
 
 Rng Rng::fork(uint64_t stream) {
+  // Mixed once more, so that neighbouring streams do not begin alike.
   uint64_t seed = next() ^ stream;
   return Rng(splitmix64(seed));
 }

@@ -64,6 +64,7 @@ class [[nodiscard]] Result {
     CHECK(ok());
     return std::move(*std::get_if<0>(&state_));
   }
+  // OK where there is a value.
   Status status() const { return ok() ? Status() : *std::get_if<1>(&state_); }
 
  private:

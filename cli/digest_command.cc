@@ -18,6 +18,8 @@ struct Options {
   bool json = false;
 };
 
+// Goes on after a file that cannot be read. Lines look like those of sha256sum, but the digest is of the canonical form
+// and not of the file.
 int run(const Options& options) {
   int exit_code = kDone;
   JsonWriter out;

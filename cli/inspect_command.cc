@@ -17,6 +17,7 @@ struct Options {
   uint64_t row_count_max = 64;
 };
 
+// Goes on after a file that cannot be read, and exits with its code: one bad file does not hide the others.
 int run(const Options& options) {
   int exit_code = kDone;
   std::string text;

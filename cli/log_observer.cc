@@ -45,6 +45,7 @@ class LogObserver : public ProtocolObserver {
 }  // namespace
 
 std::unique_ptr<ProtocolObserver> logged(std::string name, std::unique_ptr<ProtocolObserver> inner) {
+  // Without an observer of its own a protocol pays nothing for a log that is off.
   if (!logs_info()) return inner;
   return std::make_unique<LogObserver>(std::move(name), std::move(inner));
 }

@@ -16,6 +16,7 @@ std::optional<Model> refuse(std::string_view message) {
 }
 
 std::optional<Model> from_schema(const ModelSource& source) {
+  // Refused and not ignored: options that have no effect would make a cache of another size than asked for.
   if (!source.kv_dtype.empty() || source.kv_scales || source.draft_layers)
     return refuse(
         "--kv-dtype, --kv-scales and --draft-layers need --config: a cache schema states its dtypes and layers");

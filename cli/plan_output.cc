@@ -55,6 +55,8 @@ std::string edge_table(const PlanReport& report, const std::vector<PairVolume>& 
   return table.text();
 }
 
+// Planned, coalesced and posted counts stand beside each other, since the number of operations is what costs on real
+// hardware.
 std::string step_table(const PlanReport& report, uint64_t row_count_max) {
   std::vector<std::string> header = {"source", "target", "planned", "steps", "ranges", "bytes"};
   if (report.transport)
@@ -224,6 +226,7 @@ std::string proof_diagnostics_json(const TransferPlan& plan, const PlanSide& sou
     encode_range(out.key("heads"), diagnostic.heads);
     out.key("kind").string(diagnostic_name(diagnostic.kind));
     encode_range(out.key("layers"), diagnostic.layers);
+    // Left out when there are more stretches than the limit; `tokens` has the first one in any case.
     if (const auto all = diagnostic_tokens(plan, source, target, diagnostic, kStretchesMax)) {
       out.key("stretches").begin_array();
       for (const Range range : all->ranges()) encode_range(out, range);

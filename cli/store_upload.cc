@@ -59,6 +59,8 @@ std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& sett
 UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const LocalSide& side,
                         UploadOptions options) {
   UploadReport report;
+  // A transaction's name is used once in the life of a store (R4): a second upload under it would be told the outcome
+  // of the first.
   std::random_device random;  // for a unique name
   options.txn =
       TxnId(settings.transaction.empty() ? fmt::format("upload-{:08x}{:08x}{:08x}", random(), random(), random())
@@ -89,12 +91,15 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
   report.outcome = run_local_upload(upload, store, runtime, registry, threads_of(settings), hooks);
   report.total = steady_now() - begin;
   progress.finish();
+  // The outcome stands all the same: the upload may have been committed although its recording is incomplete.
   report.problem = recordings.finish();
   return report;
 }
 
 int fail_upload(const UploadOutcome& outcome) {
   const int exit_code = outcome.cause.code() == Code::kInvalidArgument ? kBadInput : kFailed;
+  // Unknown is told apart from failed: the snapshot may be published, and a caller that uploads it again may get a
+  // conflict (I2).
   fail(kFailed, outcome.unknown ? fmt::format("unknown whether the upload was published: {}", outcome.cause.message())
                                 : fmt::format("nothing was published: {}", outcome.cause.message()));
   return exit_code;

@@ -15,6 +15,7 @@ namespace crossdock::cli {
 
 class Command;
 
+// Times in seconds; a limit that is 0 stands for its default.
 struct UploadSettings {
   std::string layout;  // a file; or made from the placement:
   std::string object_order = "plhd";

@@ -58,6 +58,8 @@ constexpr bool is_possible(PortCall call, PortFaultKind kind) {
 // Whether the fault disturbs every operation of its kind from the nth on.
 constexpr bool is_lasting(PortFaultKind kind) { return kind == PortFaultKind::kBreak || kind == PortFaultKind::kStall; }
 
+// The nth operation of a kind, from 0, is disturbed. `count` means what the kind says: operations, or seconds of a
+// stall.
 struct PortFault {
   PortCall call = PortCall::kCopy;
   uint64_t nth = 0;

@@ -12,10 +12,12 @@ namespace crossdock {
 // Thread-safe.
 class CopyMeter {
  public:
+  // The first caller's time stays.
   void began() {
     int64_t none = INT64_MAX;
     first_ns_.compare_exchange_strong(none, steady_now().ns());
   }
+  // Of copies that succeeded only.
   void ended(uint64_t bytes) {
     last_ns_ = steady_now().ns();
     bytes_ += bytes;

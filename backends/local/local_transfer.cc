@@ -47,6 +47,7 @@ template <class StoreProtocol>
 void run_with_store(StoreProtocol& protocol, const std::string& name, Role role, BlockingStore& store,
                     LocalRuntime& runtime, MemoryRegistry& registry, size_t thread_count, const DriveHooks& hooks) {
   auto pool = std::make_unique<ThreadPool>(thread_count_or_all(thread_count), kWaitingMax);
+  // Total bytes 0: a store copies through its own staging memory, and no copy of this transport takes place.
   Node node(registry, *pool, runtime, role, 0, nullptr);
   node.store = std::make_unique<PooledStore>(store, registry, *pool, node.queue);
   std::atomic<uint64_t> done_bytes = 0;

@@ -26,6 +26,7 @@ Status post_to_pool(ThreadPool& pool, LocalQueue& queue, const std::shared_ptr<C
     cancelled->leave(op);
     queue.add(std::move(completion));
   };
+  // Entered before the post: the task may run, and leave the set, before try_post() returns.
   if (pool.try_post(std::move(task))) return Status();
   cancelled->leave(op);
   return Status(Code::kResourceExhausted, "too many operations wait");

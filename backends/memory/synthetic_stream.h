@@ -75,11 +75,13 @@ inline void each_word(uint64_t start, uint64_t begin, uint64_t bytes, Visit visi
   if (at < bytes) visit(stream_word(start, word), at, bytes - at);
 }
 
+// Writes bytes [begin, begin + bytes) of the stream; `bytes` is not 0.
 inline void put_stream(uint64_t start, uint64_t begin, uint64_t bytes, std::byte* to) {
   each_word(start, begin, bytes,
             [to](uint64_t value, uint64_t at, uint64_t count) { store_bytes(value, count, to + at); });
 }
 
+// Whether these bytes are there.
 inline bool holds_stream(uint64_t start, uint64_t begin, uint64_t bytes, const std::byte* from) {
   uint64_t difference = 0;  // of all words at once: a loop without branches
   each_word(start, begin, bytes, [&](uint64_t value, uint64_t at, uint64_t count) {

@@ -28,9 +28,11 @@ class HugePage {
 // Keeps up to 16 returned pages for reuse. Thread-safe.
 class HugePages {
  public:
+  // Never null; its data() is when memory is short. Never waits.
   std::unique_ptr<HugePage> take();
   void give(std::unique_ptr<HugePage> page);
 
+  // A page for the time of one call.
   class Share {
    public:
     explicit Share(HugePages& pages) : pages_(pages), page_(pages.take()) {}

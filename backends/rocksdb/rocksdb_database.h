@@ -31,19 +31,24 @@ class RocksDbDatabase {
     rocksdb::ColumnFamilyHandle* chunks = nullptr;
   };
 
+  // Creates it first where the options say so. Errors as open_rocksdb_tables() promises.
   static Result<std::shared_ptr<RocksDbDatabase>> open(const RocksDbOptions& options);
   ~RocksDbDatabase();
   RocksDbDatabase(const RocksDbDatabase&) = delete;
   RocksDbDatabase& operator=(const RocksDbDatabase&) = delete;
 
+  // Opens the database again when repair() could not. kUnavailable when that does not succeed now.
   Result<Access> access();
   // Runs `run`, which changes the database; repairs it first when an earlier change failed.
   using Change = std::function<rocksdb::Status(const Access&)>;
+  // kUnavailable while another change has just failed; then `run` was not called. `what` is for messages: "cannot
+  // `what`".
   Status change(std::string_view what, const Change& run);
   // A change through the log: what `fill` puts into the batch. `durable` as RecordTable::write().
   using Fill = std::function<rocksdb::Status(const Access&, rocksdb::WriteBatch&)>;
   Status write(std::string_view what, bool durable, const Fill& fill);
 
+  // The file system that the database uses, direct or not.
   rocksdb::Env& env() const { return *options_.env; }
   const std::string& directory() const { return directory_; }
   // A file that is not part of the database yet; such files are on its file system.
@@ -56,9 +61,11 @@ class RocksDbDatabase {
 
   RocksDbDatabase(std::string directory, bool direct_io, rocksdb::Env* env);
 
+  // The next four hold `use_` exclusively, or run before the object is shared.
   Status open_families();
   void close_families();
   Status empty_incoming();
+  // With `changes_` or `use_` held exclusively.
   rocksdb::Status heal();
   Status repair();
   Status check_room();

@@ -90,6 +90,7 @@ Status HeapChunkTable::read(std::span<const ChunkName> names, const Take& take) 
       if (const auto found = segments_.find(segment_of(names[i].object)); found != segments_.end())
         segment = found->second;
     }
+    // Without the mutex: a segment that is part of the table does not change any more.
     const auto found = segment == nullptr ? Chunks::const_iterator() : segment->find({names[i].object, names[i].chunk});
     if (segment == nullptr || found == segment->end())
       TRY_STATUS(take(i, false, {}));

@@ -12,6 +12,7 @@
 
 namespace crossdock {
 
+// Never fails. `durable` has no meaning here.
 class HeapRecordTable : public RecordTable {
  public:
   Result<std::optional<std::string>> get(const std::string& key) const override;
@@ -24,6 +25,7 @@ class HeapRecordTable : public RecordTable {
   std::map<std::string, std::string> records_;
 };
 
+// Never fails; wrong calls (an unfinished segment, chunks out of order) are CHECKed.
 class HeapChunkTable : public ChunkTable {
  public:
   Result<std::unique_ptr<SegmentWriter>> new_segment(uint64_t segment) override;

@@ -27,10 +27,12 @@ inline constexpr std::string_view kCatalogPrefix = "c/";
 
 inline constexpr uint64_t kStoreFormat = 1;
 
+// Keys of single records. Names were checked by the store: 1 to kNameBytesMax bytes.
 std::string txn_key(const TxnId& txn);
 std::string numbered_key(std::string_view prefix, uint64_t number);  // sorts by number
 std::string page_key(const PageObjectKey& key);
 
+// A transaction: open from its begin on, then closed and remembered for a while (LedgerLimits::closed_kept).
 struct TxnRecord {
   TxnState state;
   UploadTarget target;
@@ -39,12 +41,14 @@ struct TxnRecord {
   friend bool operator==(const TxnRecord&, const TxnRecord&) = default;
 };
 
+// What lookups find, until it is removed. It is written anew when pins change or it is removed, in full.
 struct PublicationRecord {
   uint64_t sequence = 0;
   TxnId txn;
   std::optional<ContentId> content;
   std::string tenant;
   uint64_t object_count = 0;
+  // Of its objects, padding included.
   uint64_t bytes = 0;
   TimePoint created;
   std::optional<TimePoint> expires;
@@ -63,6 +67,7 @@ struct ObjectsRecord {
   friend bool operator==(const ObjectsRecord&, const ObjectsRecord&) = default;
 };
 
+// Where one page object is. Of several publications with the same page, the one that this record names has it.
 struct PageRecord {
   uint64_t sequence = 0;
   FoundObject object;
@@ -70,6 +75,7 @@ struct PageRecord {
   friend bool operator==(const PageRecord&, const PageRecord&) = default;
 };
 
+// While it lasts, the data of its publications stays. `end` is by the store's clock, in nanoseconds since 1970.
 struct LeaseRecord {
   LeaseId id;
   std::string holder;

@@ -82,6 +82,7 @@ std::vector<LayerKind> periodic_layers(uint64_t layer_count, uint64_t period, La
   std::vector<LayerKind> kinds;
   kinds.reserve(layer_count);
   for (uint64_t layer = 0; layer < layer_count; ++layer)
+    // Layers count from 1 in this rule: with a period of 4 layers 3, 7, ... are full.
     kinds.push_back((layer + 1) % period == 0 ? LayerKind::kFull : other);
   return kinds;
 }

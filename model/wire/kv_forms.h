@@ -8,6 +8,7 @@ namespace crossdock::form {
 inline constexpr OptionalKinds kTokenAxisKinds = {{"rows", "state"}, 0};
 inline constexpr OptionalKinds kLiveTokenKinds = {{"all", "window"}, 1};
 
+// {"kind":"rows","tokens_per_row":n}, or {"kind":"state"} for a component without a token axis.
 inline constexpr auto kTokenAxis = object([](auto& fields, auto& tokens_per_row) {
   describe_optional(fields, kTokenAxisKinds, "tokens_per_row", tokens_per_row, number(1));
 });
@@ -45,6 +46,7 @@ inline constexpr auto kViewPages = object([](auto& fields, auto& pages) {
   fields.required("table", pages.table, kName);
 });
 
+// In bytes, whatever the component's item size.
 inline constexpr auto kByteStrides = object([](auto& fields, auto& strides) {
   fields.required("dim", strides.dim, number());
   fields.required("head", strides.head, number());

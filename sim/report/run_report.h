@@ -51,6 +51,7 @@ struct RunReport {
   uint64_t seed = 0;
   TimePoint origin;
   Duration duration;
+  // Of everything that happened, kept in the trace or not (sim/world/trace_log.h); equal for equal runs.
   std::string digest;
   std::string expected;  // verdict, as text; empty: none was stated
   std::string actual;

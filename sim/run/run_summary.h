@@ -28,6 +28,7 @@ struct RunSummary {
   std::vector<Violation> violations;
 };
 
+// Times become nanoseconds from the start of the run on.
 RunSummary summary_of(const RunReport& report);
 std::string to_json(const RunSummary& summary);
 // Reads what to_json() wrote; empty when it is anything else.

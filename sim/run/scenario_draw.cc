@@ -171,6 +171,7 @@ class ScenarioDraw {
     // A layout by the parts of a source that is split by tokens would have overlaps.
     upload.source->parallel.cp = 1;
     upload.whole_objects = rng_.chance(1, 3);
+    // Some expire while they are read.
     if (rng_.chance(1, 8)) upload.ttl = us(rng_.below(100'000) + 1);
     scenario_.works.push_back(upload);
     if (!allows(WorkKind::kRestore)) return;

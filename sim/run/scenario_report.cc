@@ -34,6 +34,7 @@ class Verdicts {
     const std::string& name = work.spec().name;
     const std::string before = is_short_ ? name + " " : "";
     ++actual_[before + work.result().verdict];
+    // A work without an expectation may end in any way.
     const auto wanted = scenario_.expected.find(name);
     if (wanted == scenario_.expected.end()) return;
     ++expected_[before + fmt::format("{}", fmt::join(wanted->second, " or "))];

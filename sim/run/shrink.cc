@@ -38,6 +38,7 @@ void add_work_changes(std::vector<Change>& changes, size_t work) {
   changes.push_back([work](Scenario& scenario) {
     const std::string name = scenario.works[work].name;
     for (const WorkSpec& each : scenario.works)
+      // A work that another one comes after cannot go before that one.
       if (each.after == name) return false;
     scenario.works.erase(scenario.works.begin() + static_cast<ptrdiff_t>(work));
     scenario.expected.erase(name);
@@ -47,6 +48,8 @@ void add_work_changes(std::vector<Change>& changes, size_t work) {
     const uint64_t tokens = scenario.works[work].tokens;
     if (tokens < 4) return false;
     for (WorkSpec& each : scenario.works)
+      // All works with this number together, since a restore has to have as many tokens as its upload; and even, for
+      // rows of two tokens.
       if (each.tokens == tokens) each.tokens = tokens / 4 * 2;
     return true;
   });

@@ -88,6 +88,7 @@ std::string UploadRun::read_back(StoreCore& core, Found found) {
   Diagnostics diagnostics;
   const std::unique_ptr<ScenarioSide> side = make_scenario_side(request, true, diagnostics);
   if (side == nullptr) return diagnostics.to_status().message();
+  // A registry of its own: reading back touches nothing of the simulated world, and takes no simulated time.
   MemoryRegistry registry;
   std::vector<AnyBinding> bindings;
   for (const auto& member : side->members) {
@@ -118,6 +119,8 @@ void UploadRun::check_published() {
   SimStore* const store = world_.find_store(spec_.store);
   StoreCore* const core = store == nullptr || snapshot_ == nullptr ? nullptr : store->core();
   if (core == nullptr) return;
+  // Of every upload, whatever its verdict: what is found has to be complete and right (I2). Whether it may be found at
+  // all is checked only for uploads that were committed.
   const Result<Found> found = core->lookup(Lookup{digest(*snapshot_), LeaseRequest{"audit", Duration::from_ms(1)}});
   if (found.ok()) {
     // A damaged byte is not a torn publication: its reader gets an error (CRC-32C).

@@ -8,6 +8,7 @@
 
 namespace crossdock {
 
+// Verdicts: committed, aborted, unknown; crashed when its process died.
 class UploadRun : public WorkRun {
  public:
   using WorkRun::WorkRun;
@@ -18,12 +19,14 @@ class UploadRun : public WorkRun {
  private:
   Status prepare() override;
   void conclude() override;
+  // Empty when everything that was found is right.
   std::string read_back(StoreCore& core, Found found);
 
   std::unique_ptr<Upload> protocol_;
   SimNode* node_ = nullptr;
 };
 
+// Verdicts: restored, failed, partly; crashed when its process died before anything was active.
 class RestoreRun : public WorkRun {
  public:
   using WorkRun::WorkRun;

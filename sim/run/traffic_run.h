@@ -5,6 +5,7 @@
 
 namespace crossdock {
 
+// One sender for each participant of the source. Its flows land nowhere: they have no steps, grants or checks.
 class TrafficRun : public WorkRun {
  public:
   using WorkRun::WorkRun;

@@ -67,6 +67,7 @@ Status TransferRun::prepare() {
   add(Role::kSource, *source_, options.sources);
   add(Role::kTarget, *target_, options.targets);
   coordinator_ = std::make_unique<Coordinator>(options);
+  // Processes start in the order in which they are launched, so equal seeds give equal runs (I7).
   coordinator_node_ = &launch(PeerId(spec_.name + " coordinator"), coordinator_place(), *coordinator_, {}, nullptr);
   for (size_t i = 0; i < source_->members.size(); ++i) launch_participant(Role::kSource, i, 1, *source_->members[i]);
   for (size_t i = 0; i < target_->members.size(); ++i) launch_participant(Role::kTarget, i, 1, *target_->members[i]);
@@ -107,6 +108,7 @@ void TransferRun::restart(const std::string& peer_pattern) {
   }
 }
 
+// Which lives the coordinator may count on: those whose exports it took.
 void TransferRun::took(const SimNode& node, const Message& message) {
   if (&node == coordinator_node_ && std::holds_alternative<ExportBody>(message.body))
     exported_.insert(message.identity);
@@ -137,6 +139,7 @@ void TransferRun::conclude() {
   bool is_quarantined = false;
   for (const Process& process : processes_)
     if (!process.node->is_dead()) is_quarantined |= process.protocol->outcome().quarantined;
+  // By what the runtime made active in any life of a target, and not by the coordinator's word.
   result_.verdict = active == target_->members.size() ? "activated"
                     : active > 0                      ? "partly"
                     : is_quarantined                  ? "quarantined"
@@ -190,6 +193,7 @@ void TransferRun::check_end() {
                      ? fmt::format("'{}' was not activated and says no cause", process.member->name)
                      : "");
   }
+  // Without a coordinator there is no decision to compare with; what participants left is checked above.
   if (coordinator_node_->is_dead()) return;
   check_node(*coordinator_node_, {});
   const TransferOutcome& outcome = coordinator_->outcome();

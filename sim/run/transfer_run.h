@@ -9,6 +9,7 @@
 
 namespace crossdock {
 
+// Verdicts: activated, partly, aborted, quarantined.
 class TransferRun : public WorkRun {
  public:
   using WorkRun::WorkRun;
@@ -19,6 +20,7 @@ class TransferRun : public WorkRun {
   void traffic(std::vector<TrafficCell>& cells) const override;
 
  private:
+  // One life of a participant. Earlier lives stay in the list, for the checks at the end.
   struct Process {
     Role role;
     size_t number;  // of the participant

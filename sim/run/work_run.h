@@ -27,8 +27,10 @@ class WorkRun : private SimRuntimeHooks {
 
   // kInvalidArgument when its documents do not fit together. `ended` is called once, when its last process has ended.
   Status start(std::function<void()> ended);
+  // As a user would ask. No effect once it is over, or when the process that would be asked is dead.
   virtual void request_abort() = 0;
   virtual void restart(const std::string& peer_pattern) { (void)peer_pattern; }
+  // Of any work; a node that is not this work's is ignored.
   void process_died(const SimNode& node);
 
   const WorkSpec& spec() const { return spec_; }
@@ -46,6 +48,7 @@ class WorkRun : private SimRuntimeHooks {
   std::vector<SimMember*> members() const;
 
  protected:
+  // Makes documents, memory and processes; they run once it has returned.
   virtual Status prepare() = 0;
   virtual void conclude() = 0;  // fills in verdict, cause and bytes
 

@@ -66,6 +66,7 @@ struct Cluster {
 std::optional<Cluster> read_cluster(std::string_view json, const std::string& document, Diagnostics& diagnostics);
 // The same of one that stands, with its header, inside the document that the faults are of.
 std::optional<Cluster> decode_cluster(const JsonCursor& cursor);
+// Canonical text; read_cluster() of it gives the same cluster.
 std::string write_cluster(const Cluster& cluster);
 
 }  // namespace crossdock

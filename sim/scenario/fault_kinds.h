@@ -111,6 +111,8 @@ inline constexpr std::array<std::string_view, 12> kStoreCrashModes = {
     "recovery-aborted",
     "recovery-dropped",
 };
+// Operations that faults of bytes can meet: those that write into a target or a store, those that carry bytes, those
+// that read from a store, and messages of any kind.
 inline constexpr std::array<std::string_view, 2> kWrites = {"copy", "put"};
 inline constexpr std::array<std::string_view, 2> kTransits = {"copy", "get"};
 inline constexpr std::array<std::string_view, 1> kStoreReads = {"get"};

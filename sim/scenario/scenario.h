@@ -123,6 +123,7 @@ std::optional<Scenario> read_scenario(std::string_view json,
                                       const std::string& document, Diagnostics& diagnostics);
 // Rules between its parts: names have to exist, machines and GPUs to be in the cluster, numbers to be in their ranges.
 void check_scenario(const Scenario& scenario, Diagnostics& diagnostics);
+// Canonical text; read_scenario() of it gives the same scenario.
 std::string write_scenario(const Scenario& scenario);
 
 }  // namespace crossdock

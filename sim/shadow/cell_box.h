@@ -15,6 +15,7 @@ struct CellBox {
   std::array<uint32_t, kAxisCount> begin;
   std::array<uint32_t, kAxisCount> end;
 
+  // Cannot overflow for boxes of one view: its bytes were counted in 64 bits by the rules of bindings.
   uint64_t volume() const {
     uint64_t volume = 1;
     for (size_t axis = 0; axis < kAxisCount; ++axis) volume *= end[axis] - begin[axis];
@@ -25,6 +26,7 @@ struct CellBox {
       if (begin[axis] >= other.end[axis] || other.begin[axis] >= end[axis]) return false;
     return true;
   }
+  // The other overlaps this one.
   CellBox intersect(const CellBox& other) const {
     CellBox both = *this;
     for (size_t axis = 0; axis < kAxisCount; ++axis) {

@@ -32,6 +32,7 @@ class Cells {
   Cells(const StoredView& view, ContentTag initial);
 
   // Each cell of the box takes what `change` makes of what it holds. A Corner counts rows from the view's first.
+  // `size` is not 0 in any axis, and the box lies within the view.
   template <class Change>
   void change(const Corner& begin, const Corner& size, Change change) {
     if (chunks_.empty()) chunks_.assign(chunk_of(extents_[kRow] - 1) + 1, Chunk{initial_, 0, kNoList});

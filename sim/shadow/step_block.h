@@ -12,6 +12,7 @@
 namespace crossdock::shadow {
 
 struct StepBlock {
+  // The axes of a step, its bytes, and those that cutting adds (StepDecoder folds periods only while there is room).
   static constexpr size_t kAxesMax = 20;
 
   std::array<uint64_t, 2> offset = {};
@@ -34,6 +35,7 @@ struct StepBlock {
     axes[at] = axis;
     ++axis_count;
   }
+  // An axis with one index is no axis: it is taken out.
   void set_extent(size_t axis, uint64_t extent) {
     if (extent == 1) return erase(axis);
     axes[axis].extent = extent;

@@ -28,6 +28,7 @@ class Checks {
       violations_.push_back(Violation{name(invariant), time, std::move(wrong), event_});
     return false;
   }
+  // The number of the protocol event that violations are reported with from now on.
   void set_event(uint64_t event) { event_ = event; }
 
   static std::string name(Invariant invariant) { return "I" + std::to_string(static_cast<size_t>(invariant) + 1); }

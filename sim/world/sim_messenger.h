@@ -16,6 +16,7 @@ class SimMessenger : public Messenger {
   Status post_recv(OpId op) override;
   void cancel(OpId op) override;
 
+  // A message arrives: it completes the oldest receive, or waits. Beyond 4,096 that wait it is lost.
   void deliver(const Message& message);
 
  private:

@@ -55,6 +55,7 @@ void SimNode::watch_for_spinning(TimePoint deadline) {
   world_.checks().check(Invariant::kI6, now(),
                         fmt::format("'{}' looks again and again although nothing happens", peer_.text()));
   world_.stop_spinning(*this);
+  // The killer ends this actor in the same instant; its stack is unwound from here (R7).
   Gate never;
   (void)world_.engine().wait(never, TimePoint::never());  // until it is ended
 }
@@ -73,6 +74,7 @@ size_t SimNode::wait(std::span<Completion> out, TimePoint deadline) {
 // Every port posts through this. A refusal leaves no trace of the operation (R1); after an OK exactly one complete()
 // has to follow, which the checks of I6 see.
 Result<OperationEffects> SimNode::accept(OpId op, const std::string& name, bool takes_slot) {
+  // Counted before the queue's depth is looked at: a post that is refused for want of a slot counts too.
   const std::vector<const FaultSpec*> faults = world_.desk().meet(peer_.text(), post_event(name), now());
   const OperationEffects effects = effects_of(faults);
   if (effects.is_refused) {

@@ -59,6 +59,7 @@ class SimNode : public CompletionQueue {
   // Takes an operation, which is under way from then on, and returns what faults do to it. kResourceExhausted when one
   // of them refuses it, and when it needs one of the queue's slots and none is free.
   Result<OperationEffects> accept(OpId op, const std::string& name, bool takes_slot);
+  // Nothing once the node is dead. An operation that is not under way is a violation of I6.
   void complete(OpId op, Completion completion);
   // Completes it after a while, unless the node is dead by then.
   void complete_after(Duration delay, OpId op, Completion completion);
@@ -68,6 +69,7 @@ class SimNode : public CompletionQueue {
   // Operations that have not completed, without receives.
   std::vector<std::pair<OpId, std::string>> under_way() const;
 
+  // Operations that take a slot (copies, checksums, puts, gets) at once. Those that are under way stay.
   void set_queue_depth(uint64_t depth) { queue_depth_ = depth; }
   void set_slowness(double factor) { slowness_ = factor; }
   void set_actor(ActorId actor) { actor_ = actor; }

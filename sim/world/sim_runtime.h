@@ -24,6 +24,7 @@ class SimRuntime : public Runtime {
   explicit SimRuntime(SimNode& node) : node_(node) {}
 
   void set_hooks(SimRuntimeHooks& hooks) { hooks_ = &hooks; }
+  // Before the protocol starts. The member outlives the runtime.
   void add(SimMember& member) { members_[(*member.binding)->participant] = &member; }
 
   Status post_pin(OpId op, const ParticipantId& participant) override;

@@ -23,13 +23,16 @@ class SimTransport : public Transport {
   Status post_revoke(OpId op, const RegionKey& key) override;
   void cancel(OpId op) override;
 
+  // Copies that did not complete OK, for whatever reason; they may have landed in part (R3).
   uint64_t failed_copy_count() const { return failed_copy_count_; }
+  // What becomes of its copies when the process dies; `delay` is of kLate.
   void poster_died(Fate fate, Duration delay);
 
  private:
   friend class SimWorld;
 
   enum class Stop { kNone, kPause, kCancel, kRevoke, kDeath };  // of several reasons the last in this list counts
+  // One posted copy. It is in copies_ until it completes; the world's events hold it longer.
   struct Copy {
     OpId op;
     StepSpan steps;
@@ -48,6 +51,8 @@ class SimTransport : public Transport {
   };
   using CopyPointer = std::shared_ptr<Copy>;
 
+  // The life of a copy: begin -> flow -> flow_ended -> land -> end. stop() leads from any point to flow_ended() or
+  // end().
   void begin(const CopyPointer& copy);
   void flow(const CopyPointer& copy);
   void flow_ended(const CopyPointer& copy, const FlowResult& result);

@@ -56,7 +56,9 @@ class SimWorld {
   SimNode* find(const PeerId& peer);
   const std::map<PeerId, std::unique_ptr<SimNode>>& nodes() const { return nodes_; }
   // Runs `body` as the node's process.
+  // At this instant, after the caller's turn.
   void start(SimNode& node, std::function<void()> body);
+  // Nothing when it is dead. `delay` is of Fate::kLate.
   void kill(SimNode& node, Fate fate, Duration delay);
   // Ends a node whose protocol would go on at one instant for ever.
   void stop_spinning(SimNode& node);
@@ -69,6 +71,7 @@ class SimWorld {
 
   // Whether a message can pass now, and how long it takes.
   bool is_reachable(const Place& from, const Place& to) const;
+  // One way, without the time of its bytes.
   Duration latency(const Place& from, const Place& to) const;
   // Ends a grant; `done` is called once nothing that was under way to it can land any more.
   void revoke(const RegionKey& key, std::function<void(Status)> done);

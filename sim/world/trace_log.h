@@ -16,6 +16,7 @@ class TraceLog {
  public:
   explicit TraceLog(bool keeps_events) : keeps_events_(keeps_events) {}
 
+  // The number of the row, which is made with its first use.
   uint32_t track(const std::string& group, const std::string& name);
   void slice(uint32_t track, std::string_view name, const char* category, TimePoint begin, TimePoint end,
              TraceArgs args = {});
