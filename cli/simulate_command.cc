@@ -173,7 +173,7 @@ int run_islands(const Options& options, const std::string& path) {
 int run_all(const Options& options, const std::vector<std::string>& files) {
   std::vector<Scenario> scenarios;
   bool all_read = true;
-  // All are read before the first runs, so that a mistake in the last one is told at once.
+  // All are read before the first runs, so that a mistake in the last one is reported at once.
   for (const std::string& file : files) {
     std::optional<Scenario> scenario = load_scenario(file);
     all_read &= scenario.has_value();

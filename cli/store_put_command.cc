@@ -58,7 +58,7 @@ int run(const Options& options) {
   if (!side) return exit_code;
   const std::unique_ptr<StoreCore> store = open_store(options.store);
   if (store == nullptr) return kFailed;
-  // After the store was opened: a store that is in use is told before gigabytes are filled.
+  // After the store was opened: a store that is in use is reported before gigabytes are filled.
   if (options.synthetic)
     fill(*side, options.side.seed, threads_of(options.upload), "writing synthetic content", is_quiet(options.upload));
   else if (const Status read = read_regions(options.side.data, *side); !read.ok())

@@ -54,7 +54,7 @@ std::string result_json(const PlanDocument& document, const PlanSide& source, co
   return out.take();
 }
 
-// The plan and its documents may come from elsewhere: nothing in them is believed that the verifier does not prove.
+// The plan and its documents may come from elsewhere, so nothing is reported of them but what the verifier proves.
 int run(const Options& options) {
   const Result<std::string> text = read_file(options.path, JsonLimits().bytes_max);
   if (!text.ok()) return fail(kBadInput, text.status().message());

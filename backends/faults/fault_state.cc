@@ -68,7 +68,8 @@ Status FaultState::post(const PortFault* fault, PortCall call, OpId op, const Po
   return Status();
 }
 
-// A late completion counts the others that are handed out, its own kind excepted, and follows the last of them.
+// Each completion that is handed out counts for those that are late; one that becomes due by it follows it, and does
+// not count itself.
 void FaultState::complete(Completion completion) {
   ready_.push_back(std::move(completion));
   for (Held& held : held_)

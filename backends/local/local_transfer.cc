@@ -71,7 +71,7 @@ ParticipantOptions local_participant_options(const LocalTransferRequest& request
   options.operation = request.coordinator.operation;
   options.participant = participant;
   options.coordinator = PeerId(kCoordinatorName);
-  // Of each its own, so that retries of several participants do not fall together.
+  // Each has its own, so that retries of several participants do not coincide.
   options.seed = request.coordinator.seed + number;
   return options;
 }

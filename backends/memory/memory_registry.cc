@@ -76,9 +76,9 @@ Result<std::vector<MemoryRegistry::Access>> MemoryRegistry::open_all(const std::
   return accesses;
 }
 
-// R6, I3: sets the flag first, so that no access begins any more, and then waits for those that are open. Blocks as long as the longest copy, so it runs on a
-// thread of the backend and never in post_revoke() (R1). The key stays in the map: its epoch cannot be registered again
-// until remove().
+// R6, I3: sets the flag first, so that no access begins any more, and then waits for those that are open. Blocks as
+// long as the longest copy, so it runs on a thread of the backend and never in post_revoke() (R1). The key stays in the
+// map: its epoch cannot be registered again until remove().
 Status MemoryRegistry::revoke(const RegionKey& key) {
   std::shared_ptr<Grant> grant;
   {

@@ -66,10 +66,9 @@ Result<RegionMemory::Mapping> map_bytes(const RegionKey& key, uint64_t bytes) {
   if (memory == MAP_FAILED)
     return Status(Code::kResourceExhausted,
                   fmt::format("region {}: cannot map {} bytes: {}", key.to_text(), bytes, std::strerror(errno)));
-  // mmap() promises more than there is, so the limit is checked by the caller (add) and not left to the first write,
-  // which would kill the process.
-  // In huge pages a first write is several times as fast (one fault for 2 MiB), unless a virtual machine has to ask its
-  // host for them first. A kernel without them says no, which is fine.
+  // mmap() succeeds for more memory than there is, so the limit is checked by the caller (add) and not left to the
+  // first write, which would kill the process. In huge pages a first write is several times as fast (one fault for 2
+  // MiB), unless a virtual machine has to ask its host for them first. A kernel without them says no, which is fine.
   if (bytes >= kHugePageBytes) (void)::madvise(memory, size, MADV_HUGEPAGE);
   return RegionMemory::Mapping(static_cast<std::byte*>(memory), RegionMemory::Unmap{size});
 }

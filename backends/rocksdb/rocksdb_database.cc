@@ -127,7 +127,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> families() {
   return {{rocksdb::kDefaultColumnFamilyName, record_options()}, {kChunksFamily, chunk_options()}};
 }
 
-// CURRENT is the last file that creation writes: without it a creation was interrupted, and may be repeated.
+// CURRENT makes a directory a database (kLeftByCreation): without it a creation was interrupted, and may be repeated.
 bool is_store(rocksdb::Env& env, const std::string& directory) { return env.FileExists(directory + "/CURRENT").ok(); }
 
 // RocksDB identifies an open database by the text of its path: under two spellings of one directory it would be opened

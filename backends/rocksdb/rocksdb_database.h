@@ -61,7 +61,7 @@ class RocksDbDatabase {
 
   RocksDbDatabase(std::string directory, bool direct_io, rocksdb::Env* env);
 
-  // The next four hold `use_` exclusively, or run before the object is shared.
+  // The next three hold `use_` exclusively, or run before the object is shared.
   Status open_families();
   void close_families();
   Status empty_incoming();

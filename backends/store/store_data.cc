@@ -1,10 +1,10 @@
 // Bulk data: objects into segments, and chunks back out of them.
 //
 //   object    the bytes of one part. Its payload is what writers send; padding between and behind it is zero.
-//   fragment  what one writer sends of an object, in one put. An object is complete when its fragments add up to the
-//   payload. segment   objects one after another. At any time either `uploads` or exactly one put has a segment, never
-//   both, so a
-//             writer is used by one thread without a lock.
+//   fragment  what one writer sends of an object, in one put. An object is complete when its fragments add up to
+//             the payload.
+//   segment   objects one after another. At any time either `uploads` or exactly one put has a segment, never both, so
+//             a writer is used by one thread without a lock.
 //
 // put: admit (ledger) -> bytes -> fragment_taken -> [object into a segment] -> object_stored. The mutex is held only
 // for the calls of the ledger, never while bytes are copied. The transaction may therefore be aborted at any point in
@@ -221,9 +221,9 @@ Result<StoredObject> StoreCore::State::write_assembled(const TxnId& txn, const P
   });
 }
 
-// Between admit() and the ledger's next word the fragment is "under way": a repetition of the same put is told to wait,
-// so bytes are never written twice at once. Every error path calls fragment_failed(), or a repetition would wait for
-// ever.
+// Between admit() and the next call of the ledger the fragment is "under way": a repetition of the same put gets
+// kUnavailable, so bytes are never written twice at once. Every error path calls fragment_failed(), unless the ledger
+// has dropped the fragment itself, or a repetition could never be admitted.
 Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const MemoryRegistry& memory) {
   State& state = *state_;
   if (step.object_bytes > uint64_t{UINT32_MAX} * state.options.chunk_bytes)
@@ -231,7 +231,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
                   fmt::format("object '{}' has {} bytes, at most {} can be stored", step.object.text(),
                               step.object_bytes, uint64_t{UINT32_MAX} * state.options.chunk_bytes));
   TRY_STATUS(check_reach(step.steps, step.object));
-  // One writer has it all: no assembly is needed.
+  // A single writer has the whole payload: no assembly is needed.
   const bool is_whole = step.steps.total_bytes() == step.payload_bytes;
   std::shared_ptr<Assembly> assembly;
   {

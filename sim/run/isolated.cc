@@ -138,7 +138,7 @@ class Child {
   // Its wait status.
   int end(bool by_force) {
     if (pid_ == 0) return 0;
-    // Not asked to end: a child that hangs hears nothing.
+    // SIGKILL, since a child that hangs may not act on any other signal.
     if (by_force) kill(pid_, SIGKILL);
     // Before waiting: a child that still writes gets an error and ends, instead of waiting for a reader.
     close(file_);

@@ -35,7 +35,7 @@ std::vector<TraceCounter> link_counters(const ClusterLinks& links, const std::ve
   for (const SimWorld::FlowRecord& flow : flows) {
     if (flow.bytes <= 0) continue;
     const double first = std::clamp(static_cast<double>((flow.begin - begin).ns()), 0.0, whole);
-    // At least a nanosecond long, so that the division below has a sense.
+    // At least a nanosecond long, so that the division below is defined.
     const double last = std::clamp(static_cast<double>((flow.end - begin).ns()), first + 1, whole + 1);
     for (auto i = static_cast<size_t>(first / stretch); i < kStretches && static_cast<double>(i) * stretch < last;
          ++i) {

@@ -5,7 +5,7 @@
 
 namespace crossdock {
 
-// An error is a summary too: a child has one way to its parent.
+// An error is returned as a summary too, since text is all that a child can give its parent.
 std::string play(const Scenario& scenario, const ScenarioOptions& options) {
   const Result<RunReport> report = run_scenario(scenario, options);
   if (report.ok()) return to_json(summary_of(report.value()));

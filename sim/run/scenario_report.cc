@@ -77,7 +77,7 @@ void add_checks(const Scenario& scenario, const Checks& checks, RunReport& repor
   std::set<std::string> violated;
   for (const InvariantResult& each : report.invariants)
     if (each.violation_count > 0) violated.insert(each.invariant);
-  // Both ways: an expected violation that does not come shows that a checker has stopped to see.
+  // Both ways: an expected violation that does not come shows that a checker does not find it any more.
   report.as_expected &= violated == scenario.expected_violations;
   for (const std::string& each : violated) report.actual += fmt::format(", {} violated", each);
   for (const std::string& each : scenario.expected_violations) report.expected += fmt::format(", {} violated", each);

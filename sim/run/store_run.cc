@@ -54,7 +54,7 @@ void UploadRun::request_abort() {
   node_->wake();
 }
 
-// A process that died tells nothing: what it left is found by check_published() and by the checks of stores.
+// A process that died has no outcome: what it left is found by check_published() and by the checks of stores.
 void UploadRun::conclude() {
   if (node_->is_dead()) {
     result_.verdict = "crashed";

@@ -22,7 +22,7 @@ ParticipantOptions TransferRun::participant_options(const ParticipantId& partici
   options.window = WindowLimits{spec_.window_operations, spec_.window_bytes};
   options.batch = BatchLimits{spec_.batch_steps, spec_.batch_bytes};
   options.split.bytes_max = spec_.batch_bytes;
-  // Each participant its own, and another one after a restart.
+  // Each participant has a seed of its own, and another one after a restart.
   options.seed = ++seed_;
   return options;
 }

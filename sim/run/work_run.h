@@ -27,7 +27,7 @@ class WorkRun : private SimRuntimeHooks {
 
   // kInvalidArgument when its documents do not fit together. `ended` is called once, when its last process has ended.
   Status start(std::function<void()> ended);
-  // As a user would ask. No effect once it is over, or when the process that would be asked is dead.
+  // Asks it to abort. No effect once it is over, or when the process that would be asked is dead.
   virtual void request_abort() = 0;
   virtual void restart(const std::string& peer_pattern) { (void)peer_pattern; }
   // Of any work; a node that is not this work's is ignored.

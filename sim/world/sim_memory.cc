@@ -126,7 +126,7 @@ void SimMemory::check_target(const SimMember& member) {
 }
 
 // Where the world does what a network interface does: bytes land as long as the grant exists, whatever the runtime has
-// done with the pages meanwhile. The check of I3 then sees what a real machine would only suffer.
+// done with the pages meanwhile. The check of I3 then finds what would be silent corruption on a real machine.
 Status SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip) {
   Status status;
   const CopyWork* work = steps.steps().empty() ? nullptr : &steps.work();
@@ -184,7 +184,7 @@ Result<uint32_t> SimMemory::checksum(const StepSpan& steps, StepEnd end) const {
     if (!fits(step, of_source ? grant->bytes : UINT64_MAX, of_source ? UINT64_MAX : grant->bytes))
       return Status(Code::kInvalidArgument, fmt::format("a step leaves region {}", key.to_text()));
   }
-  // All regions of one end belong to one member, so the last grant speaks for all.
+  // All regions of one end belong to one member, so the last grant says whether bytes are carried.
   if (!grant->memory) return grant->member->shadow->checksum(steps, end);
   return checksum_steps(steps, end, [&](uint32_t region) -> Result<std::span<const std::byte>> {
     return std::span<const std::byte>(*find(regions[region])->memory);

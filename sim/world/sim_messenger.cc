@@ -25,7 +25,7 @@ Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message
   else if (effects.loses_reply)
     completion.status = Status(Code::kOutcomeUnknown, "made to fail");
   const size_t copies = effects.loses_message || effects.fails ? 0 : effects.doubles_message ? 2 : 1;
-  // The sender learns that it was sent, and nothing of its arrival.
+  // This completion says that the message was sent; nothing reports its arrival.
   node_.complete_after(sent - world.now(), op, std::move(completion));
   world.note_message(to, message);
   const SimNode* const receiver = world.find(to);
@@ -37,7 +37,7 @@ Status SimMessenger::post_send(OpId op, const PeerId& to, const Message& message
     world.engine().at(sent + way + effects.message_later + Duration::from_ns(jitter),
                       [&world, to, message, from = node_.place()] {
                         // By name, when it arrives: another life of the process may have the name by then, and has to
-                        // tell stale messages itself.
+                        // recognise stale messages itself.
                         SimNode* const node = world.find(to);
                         if (node != nullptr && !node->is_dead() && world.is_reachable(from, node->place()))
                           node->messenger().deliver(message);

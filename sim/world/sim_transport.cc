@@ -113,7 +113,7 @@ void SimTransport::flow_ended(const CopyPointer& copy, const FlowResult& result)
   for (const auto& stopped : std::exchange(copy->stopped, {})) stopped();
 }
 
-// Exactly once for each copy (I6): is_over and the removal from copies_ keep every other way from getting here again.
+// Exactly once for each copy (I6): is_over and the removal from copies_ make sure that no other path ends it again.
 void SimTransport::end(const CopyPointer& copy, Status status) {
   copy->is_over = true;
   copies_.erase(copy->op);
@@ -180,7 +180,7 @@ Status SimTransport::post_revoke(OpId op, const RegionKey& key) {
     return Status();
   }
   const bool reply_lost = effects.loses_reply;
-  // A lost reply of a revoke: it happens in full, and the caller hears kOutcomeUnknown (R4, R6).
+  // A lost reply of a revoke: it happens in full, and the caller gets kOutcomeUnknown (R4, R6).
   world.engine().at(start, [this, op, key, reply_lost] {
     SimWorld& inside = node_.world();
     inside.revoke(key, [this, op, reply_lost](Status status) {
