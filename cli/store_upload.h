@@ -15,7 +15,7 @@ namespace crossdock::cli {
 
 class Command;
 
-// Times in seconds; a limit that is 0 stands for its default.
+// Times in seconds. ttl_s 0: never expires; threads 0: one for each processor.
 struct UploadSettings {
   std::string layout;  // a file; or made from the placement:
   std::string object_order = "plhd";
