@@ -71,7 +71,8 @@ struct Side {
   std::optional<PlanSide> side;
 };
 
-// All inputs of one plan.
+// All inputs of one plan. Each member refers to those before it (PlanSide to its document, BoundSide to bindings and
+// contexts), so it is filled in this order and never moved.
 struct Work {
   std::optional<Side> source;
   std::optional<Side> target;
@@ -131,6 +132,7 @@ std::optional<TransportLimits> transport_of(const Options& options) {
   return limits;
 }
 
+// Every contradiction between options is found before a file is read.
 bool check_usage(const Options& options) {
   if (options.upload && options.restore) return usage("give either --upload or --restore");
   if (options.upload) {
@@ -203,6 +205,7 @@ bool load_layout(const Options& options, Work& work) {
   if (!options.layout.empty()) return load_side<StoreLayout>(options.layout, "--layout", work.target);
   const auto& placement = std::get<Valid<PlacementManifest>>(work.source->document);
   const std::string object_order = options.object_order.value_or("plhd");
+  // Found: the option allows no other names.
   const auto order = std::find_if(kObjectOrders.begin(), kObjectOrders.end(),
                                   [&](const ObjectOrderName& each) { return each.name == object_order; });
   const uint64_t page_tokens = options.page_tokens != 0 ? options.page_tokens
@@ -219,6 +222,7 @@ bool load_layout(const Options& options, Work& work) {
   return true;
 }
 
+// Of an upload the source comes first, because its layout may be made from it.
 bool load_sides(const Options& options, Work& work) {
   if (options.upload)
     return load_side<PlacementManifest>(options.source, "--source", work.source) && load_layout(options, work);
@@ -255,6 +259,7 @@ bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work&
   for (const std::string& path : files) {
     std::optional<Valid<RuntimeBinding>> binding = load_or_fail<RuntimeBinding>(path);
     if (!binding) return false;
+    // On the heap: pointers to them stay valid while the list grows.
     work.bindings.push_back(std::make_unique<Valid<RuntimeBinding>>(std::move(*binding)));
     pointers.push_back(work.bindings.back().get());
   }
@@ -405,6 +410,7 @@ int run(const Options& options) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
   };
   Diagnostics diagnostics("plan");
+  // No plan is shown or written before it is proved (I1).
   const std::optional<ProvedPlan> proved = make_proved_plan(*work.source->side, *work.target->side, work.plan_options,
                                                             PlanLimits(), VerifyLimits(), diagnostics);
   const std::string label = fmt::format("{} -> {}", work.source->path, work.target->path);
@@ -419,6 +425,7 @@ int run(const Options& options) {
     if (!lowered) return fail(label, diagnostics);
     log_info(fmt::format("lowered in {:.3f} ms", ms_since(lower_begin)));
   }
+  // Files first: when one cannot be written, no summary is printed.
   if (const int code = write_files(options, work, plan); code != kDone) return code;
   const LoweredPlan* steps = lowered ? &*lowered : nullptr;
   if (options.expand) return print_expanded(work, *plan, steps);
