@@ -18,7 +18,9 @@ build: packages-build ## Install what is missing and build (build/release)
 	@$(call configure,release,)
 	@cmake --build --preset release -j $(JOBS)
 
-test: packages-test build ## Build and run every test
+test: packages-build packages-test ## Build and run every test
+	@$(call configure,release,)
+	@cmake --build --preset release -j $(JOBS) --target all_tests
 	@ctest --preset release
 
 program: packages-build ## Build the program alone
