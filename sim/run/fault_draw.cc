@@ -172,11 +172,17 @@ FaultSpec FaultDraw::draw(FaultKind kind) {
   else
     begin_world_fault(made);
   Table::kRows[static_cast<size_t>(kind)].draw(*this, made);
+  // A scenario refuses parameters that the kind does not take.
+  const unsigned takes = fault_kind_row(kind).parameters;
+  const FaultSpec usual;
+  if ((takes & kTakesPercent) == 0) made.percent = usual.percent;
+  if ((takes & kTakesDelay) == 0) made.delay = usual.delay;
+  if ((takes & kTakesLasts) == 0 && !is_operation_fault(kind)) made.lasts = usual.lasts;
   return made;
 }
 
 // So a change of one kind's parameters does not shift what is drawn for the others, and old seeds keep their scenarios.
-// All parameters of an operation fault are drawn here, those too that the kind does not take.
+// All parameters of an operation fault are drawn here, those too that the kind does not take; draw() takes them out.
 void FaultDraw::begin_operation_fault(FaultSpec& made) {
   const FaultTexts among = fault_kind_row(made.kind).operations;
   made.when = WhenSpec{rng_.chance(1, 2) ? "*" : any_peer(), post_event(any_operation(among)), 1 + rng_.below(6)};

@@ -87,7 +87,7 @@ class ScenarioDraw {
       LayerGroup upper = group;
       const uint64_t cut = 1 + rng_.below(layer_count - 1);
       group.layers = IntervalSet{Range(0, cut)};
-      group.window_tokens = 4 + rng_.below(16);
+      group.live = LiveTokens::window(4 + rng_.below(16));
       upper.layers = IntervalSet{Range(cut, layer_count)};
       if (rng_.chance(1, 2)) {
         Component state = component("state", group.components[0].head_count);

@@ -111,6 +111,8 @@ inline constexpr std::array<std::string_view, 12> kStoreCrashModes = {
     "recovery-aborted",
     "recovery-dropped",
 };
+// What becomes of the operations of a peer that dies. Empty: as "lost".
+inline constexpr std::array<std::string_view, 4> kPeerCrashModes = {"", "lost", "done", "late"};
 // Operations that faults of bytes can meet: those that write into a target or a store, those that carry bytes, those
 // that read from a store, and messages of any kind.
 inline constexpr std::array<std::string_view, 2> kWrites = {"copy", "put"};
@@ -128,7 +130,7 @@ inline constexpr std::array<FaultKindRow, kFaultKindCount> kAll = {
     of_world(kMachineOff, "machine_off", Group::kHost, Target::kMachine, kTakesLasts),
     of_world(kPartition, "partition", Group::kLink, Target::kLinks, kTakesLasts),
     of_world(kStraggler, "straggler", Group::kHost, Target::kLinks, kTakesLasts | kTakesPercent),
-    of_world(kPeerCrash, "peer_crash", Group::kHost, Target::kPeers, kTakesDelay | kTakesMode),
+    of_world(kPeerCrash, "peer_crash", Group::kHost, Target::kPeers, kTakesDelay | kTakesMode, kPeerCrashModes),
     of_world(kPeerRestart, "peer_restart", Group::kHost, Target::kPeers),
     of_world(kStoreCrash, "store_crash", Group::kStore, Target::kStore, kTakesLasts | kTakesMode, kStoreCrashModes),
     of_world(kCorruptChunk, "corrupt_chunk", Group::kStore, Target::kStore, kTakesCount),

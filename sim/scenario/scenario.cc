@@ -173,7 +173,7 @@ struct ShortGroup {
 LayerGroup long_form(const ShortGroup& group, uint64_t first_layer) {
   LayerGroup made;
   made.layers = IntervalSet{Range(first_layer, saturating_add(first_layer, group.layers))};
-  if (group.window_tokens != 0) made.window_tokens = group.window_tokens;
+  if (group.window_tokens != 0) made.live = LiveTokens::window(group.window_tokens);
   for (const ShortComponent& each : group.components) {
     Component component;
     component.name = ComponentName(each.name);

@@ -5,12 +5,19 @@
 #include <algorithm>
 #include <array>
 
+#include "model/kv/volume.h"
 #include "sim/scenario/cluster_links.h"
 #include "sim/scenario/name_pattern.h"
 #include "sim/scenario/scenario.h"
 
 namespace crossdock {
 namespace {
+
+// Far above what any scenario needs, and small enough to be played.
+constexpr uint64_t kRoundsMax = 1'000'000;
+constexpr uint64_t kStormMax = 100'000;
+constexpr uint64_t kChunksMax = uint64_t{1} << 22;
+constexpr uint64_t kBytesMax = uint64_t{1} << 60;
 
 constexpr uint64_t kParticipantsMax = 1 << 15;  // of one side
 
@@ -87,13 +94,30 @@ class ScenarioRules {
         work.kind == WorkKind::kTransfer || work.kind == WorkKind::kRestore || work.kind == WorkKind::kTraffic;
     check_side(place + " source", work.source, with_source);
     check_side(place + " target", work.target, with_target);
+    if (work.rounds > kRoundsMax) refuse(place, fmt::format("{} rounds, at most {}", work.rounds, kRoundsMax));
     if (work.kind == WorkKind::kTraffic) {
       if (work.bytes == 0) refuse(place, "traffic of 0 bytes");
+      if (work.bytes > kBytesMax) refuse(place, fmt::format("{} bytes, at most {}", work.bytes, kBytesMax));
       return;
     }
     if (work.tokens == 0) refuse(place, "0 tokens");
+    check_bytes(place, work);
     if (work.kind == WorkKind::kTransfer) return;
     if (!has_store(work.store)) refuse(place, fmt::format("there is no store '{}'", work.store));
+  }
+  // What a work moves, before anything is made of it: bytes on links are content times bytes_scale, and a store keeps a
+  // record for each chunk.
+  void check_bytes(const std::string& place, const WorkSpec& work) {
+    const CacheVolume volume = volume_of(scenario_.cache_schema);
+    const double content = volume.bytes_per_token * static_cast<double>(work.tokens) + volume.state_bytes;
+    if (content * static_cast<double>(scenario_.bytes_scale) > static_cast<double>(kBytesMax))
+      refuse(place, fmt::format("{} tokens and a bytes_scale of {} come to more than {} bytes", work.tokens,
+                                scenario_.bytes_scale, kBytesMax));
+    for (const StoreSpec& store : scenario_.stores)
+      if (store.name == work.store &&
+          content / static_cast<double>(store.chunk_bytes) > static_cast<double>(kChunksMax))
+        refuse(place, fmt::format("in chunks of {} bytes {} tokens are more than {} chunks", store.chunk_bytes,
+                                  work.tokens, kChunksMax));
   }
   void check_fault(size_t number, const FaultSpec& fault, const std::set<std::string>& works) {
     const FaultKindRow& row = fault_kind_row(fault.kind);
@@ -102,6 +126,9 @@ class ScenarioRules {
     if (is_of_operation && !fault.when) refuse(place, "'when' says which operation; it is missing");
     if (!is_of_operation && fault.at.has_value() == fault.when.has_value())
       refuse(place, "either 'at_us' or 'when' says when");
+    check_unused(place, fault, row);
+    if (fault.kind == FaultKind::kMessageStorm && fault.count > kStormMax)
+      refuse(place, fmt::format("{} messages, at most {}", fault.count, kStormMax));
     if (fault.percent > 10000) refuse(place, fmt::format("{} percent", fault.percent));
     if (row.target != FaultTarget::kNone && fault.target.empty()) refuse(place, "'target' is missing");
     for (const std::string& name : comma_separated(fault.target)) {
@@ -109,6 +136,20 @@ class ScenarioRules {
         refuse(place, fmt::format("mode '{}' is not one of{}", fault.mode, fmt::join(row.modes, " ")));
       check_target(place, row.target, name, works);
     }
+  }
+  // A parameter that the kind does not look at is a mistake: it would change nothing without a word.
+  void check_unused(const std::string& place, const FaultSpec& fault, const FaultKindRow& row) {
+    const FaultSpec usual;
+    const bool is_of_operation = row.scope == FaultScope::kOperation;
+    const auto check = [&](std::string_view name, bool is_stated, bool is_taken) {
+      if (is_stated && !is_taken) refuse(place, fmt::format("does not take '{}'", name));
+    };
+    const auto takes = [&](FaultParameter parameter) { return (row.parameters & parameter) != 0; };
+    check("lasts_us", fault.lasts != usual.lasts, takes(kTakesLasts) || is_of_operation);
+    check("percent", fault.percent != usual.percent, takes(kTakesPercent));
+    check("delay_us", fault.delay != usual.delay, takes(kTakesDelay));
+    check("count", fault.count != usual.count, takes(kTakesCount) || is_of_operation || fault.when.has_value());
+    check("mode", !fault.mode.empty(), takes(kTakesMode));
   }
   void check_target(const std::string& place, FaultTarget target, const std::string& name,
                     const std::set<std::string>& works) {
