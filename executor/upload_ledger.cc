@@ -184,9 +184,10 @@ Result<PutReceipt> UploadLedger::object_stored(const TxnId& txn, const PutStep& 
   return receipt;
 }
 
-void UploadLedger::object_lost(const TxnId& txn, const RegionId& object) {
+void UploadLedger::object_lost(const TxnId& txn, const RegionId& object, const std::string& why) {
   const Result<Txn*> open = open_txn(txn);
   if (!open.ok()) return;
+  if (!why.empty()) open.value()->last_loss = why;
   const auto found = open.value()->objects.find(object);
   if (found == open.value()->objects.end()) return;
   // Fragments under way learn of it when they end; until then no fragment of the object is admitted, because their late
@@ -198,7 +199,11 @@ void UploadLedger::object_lost(const TxnId& txn, const RegionId& object) {
 // I2: what is published must be what is stored, object by object: complete, of this size and with these checksums.
 Status UploadLedger::check_object(const Txn& txn, const StoredObject& wanted) const {
   const auto found = txn.objects.find(wanted.id);
-  if (found == txn.objects.end()) return Status(Code::kNotFound, fmt::format("{} was not put", object_text(wanted.id)));
+  if (found == txn.objects.end())
+    return Status(Code::kNotFound,
+                  txn.last_loss.empty()
+                      ? fmt::format("{} was not put", object_text(wanted.id))
+                      : fmt::format("{} was not put; the store lost bytes: {}", object_text(wanted.id), txn.last_loss));
   const Object& object = found->second;
   if (!object.under_way.empty())
     return Status(Code::kUnavailable, fmt::format("{}: the fragment of '{}' is under way", object_text(wanted.id),

@@ -57,7 +57,8 @@ class UploadLedger {
   // The receipt of the fragment that completed the object.
   Result<PutReceipt> object_stored(const TxnId& txn, const PutStep& step, StoredObject stored);
   // The bytes of an object are gone again: its fragments count as never taken, those under way included.
-  void object_lost(const TxnId& txn, const RegionId& object);
+  // `why` is kept, and named when an object that was not put is asked for.
+  void object_lost(const TxnId& txn, const RegionId& object, const std::string& why = {});
 
   // kOpen: every object that the publication names is stored and equal in size and checksums, no other was put, and the
   // snapshot is the one of begin; the transaction is now committing, until committed() or commit_failed(). kCommitted
@@ -103,6 +104,7 @@ class UploadLedger {
     bool committing = false;
     TimePoint time;  // open: end of the lease; closed: when
     std::map<RegionId, Object> objects;
+    std::string last_loss = {};  // why the store last lost bytes; empty: it has not
   };
 
   Result<Txn*> open_txn(const TxnId& txn);

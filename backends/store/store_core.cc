@@ -210,7 +210,7 @@ Result<TxnState> StoreCore::commit(const TxnId& txn, const Publication& publicat
     if (!status.ok()) {
       // add() makes all segments part of the table or none, so no object of this upload can be relied on.
       // The segments are gone with their writers; the next commit names the objects that have to be put again.
-      for (const auto& [object, number] : upload.objects) state.ledger.object_lost(txn, object);
+      for (const auto& [object, number] : upload.objects) state.ledger.object_lost(txn, object, status.message());
       upload.objects.clear();
       return failed(status);
     }

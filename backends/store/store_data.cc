@@ -126,7 +126,7 @@ Status StoreCore::State::give_segment(const TxnId& txn, std::unique_ptr<UploadSe
   }
   for (const RegionId& object : segment->objects) {
     found->second.objects.erase(object);
-    ledger.object_lost(txn, object);
+    ledger.object_lost(txn, object, last.message());
   }
   return last;
 }
