@@ -167,7 +167,7 @@ Option Command::numbers(const std::string& names, std::vector<uint64_t>& values,
   const auto set = [&values, names](const std::string& text) {
     values.clear();
     for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find(',', begin), text.size());
+      const size_t end = std::min(text.find_first_of(",:", begin), text.size());
       const std::optional<uint64_t> number = decimal(std::string_view(text).substr(begin, end - begin));
       if (!number) throw CLI::ValidationError(names, fmt::format("'{}' is not a list of integers like 2,2,1,1", text));
       values.push_back(*number);
@@ -219,9 +219,34 @@ CommandLine::~CommandLine() = default;
 
 Command CommandLine::root() { return Command(app_.get(), &exit_code_); }
 
+namespace {
+
+// The error for a word in the place of a command that is none, with '--help' behind it: the parser would answer that
+// without looking at the word. Empty when there is none.
+std::string unknown_command_with_help(const CLI::App& app, int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (std::none_of(words.begin(), words.end(),
+                   [](const std::string& word) { return word == "--help" || word == "-h"; }))
+    return {};
+  const CLI::App* at = &app;
+  for (const std::string& word : words) {
+    const auto commands = at->get_subcommands({});
+    if (word.empty() || word.front() == '-' || commands.empty()) continue;
+    const auto found = std::find_if(commands.begin(), commands.end(),
+                                    [&](const CLI::App* command) { return command->get_name() == word; });
+    if (found == commands.end()) return unknown_command(*at, word);
+    at = *found;
+  }
+  return {};
+}
+
+}  // namespace
+
 int CommandLine::run(int argc, const char* const* argv) {
   // So that the program's own options are taken behind a command too.
   for (CLI::App* command : app_->get_subcommands({})) command->fallthrough();
+  if (const std::string unknown = unknown_command_with_help(*app_, argc, argv); !unknown.empty())
+    return fail(kBadInput, unknown);
   try {
     app_->parse(argc, argv);
     if (!app_->get_subcommands().empty()) return exit_code_;

@@ -71,7 +71,7 @@ class Command {
   Option number(const std::string& names, uint64_t& value, uint64_t minimum, uint64_t maximum, const std::string& help);
   Option number(const std::string& names, std::optional<uint64_t>& value, uint64_t minimum, uint64_t maximum,
                 const std::string& help);
-  // Decimal integers between commas, none missing.
+  // Decimal integers between commas (or colons, where a list has parts), none missing.
   Option numbers(const std::string& names, std::vector<uint64_t>& values, const std::string& help);
 
   // What the help says after the options: details, whose lines are broken here, and examples, one command each.

@@ -1,6 +1,11 @@
 // The `crossdock` program. Each command is one file.
+#include <signal.h>
+
+#include <algorithm>
 #include <new>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -15,6 +20,8 @@ constexpr const char* kVersion = CROSSDOCK_VERSION;
 
 int main(int argc, char** argv) {
   using namespace crossdock::cli;
+  // A write past the file size limit (ulimit -f) is then an error with a path, and does not end the program.
+  signal(SIGXFSZ, SIG_IGN);
   CommandLine command_line(
       "crossdock", "Describes LLM inference state (KV cache) and plans transfers between parallel layouts and stores.",
       kVersion);
@@ -29,13 +36,16 @@ int main(int argc, char** argv) {
        "crossdock plan --source prefill.json --target decode.json"});
   add_commands(root);
 
+  const std::span<char*> arguments(argv, static_cast<size_t>(argc));
+  if (std::find(arguments.begin(), arguments.end(), std::string_view("--json")) != arguments.end()) expect_json();
   int exit_code = kDone;
   try {
     exit_code = command_line.run(argc, argv);
   } catch (const std::bad_alloc&) {
     // The one exception that is expected: sizes come from documents, and limits bound them only roughly.
-    return fail(kFailed, "out of memory");
+    exit_code = fail(kFailed, "out of memory");
   }
+  print_json_failure(exit_code);
   // A result that could not be written (a full disk, a closed pipe) is a failure, whatever the command returned.
   const crossdock::Status flushed = flush_output();
   if (!flushed.ok()) return fail(kFailed, flushed.message());

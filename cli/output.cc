@@ -5,6 +5,8 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -34,13 +36,51 @@ class InterruptsHeld {
 
 }  // namespace
 
+namespace {
+
+// What fail() said, for print_json_failure(). Commands fail in the main thread alone.
+struct Failures {
+  bool json = false;
+  bool printed = false;  // something went to standard output
+  std::vector<std::string> messages;
+};
+
+Failures& failures() {
+  static Failures all;
+  return all;
+}
+
+void note_failure(std::string message) {
+  constexpr size_t kMax = 1000;
+  if (failures().json && failures().messages.size() < kMax) failures().messages.push_back(std::move(message));
+}
+
+}  // namespace
+
+void expect_json() { failures().json = true; }
+
+void print_json_failure(int exit_code) {
+  if (!failures().json || failures().printed || exit_code == kDone) return;
+  JsonWriter out;
+  out.begin_object();
+  out.key("errors").begin_array();
+  for (const std::string& message : failures().messages) out.string(printable(message));
+  out.end_array();
+  out.key("exit_status").number(static_cast<uint64_t>(exit_code));
+  out.end_object();
+  print(out.take() + "\n");
+}
+
 // Printable: names in messages come from documents and must not control the terminal.
 void tell(std::string_view line) {
   const std::string text = fmt::format("crossdock: {}\n", printable(line));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+  if (!text.empty()) failures().printed = true;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 Status flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Status();
@@ -48,6 +88,7 @@ Status flush_output() {
 }
 
 int fail(ExitCode exit_code, std::string_view message) {
+  note_failure(std::string(message));
   tell(fmt::format("error: {}", message));
   return exit_code;
 }
@@ -62,6 +103,8 @@ std::string diagnostic_lines(const std::string& path, const Diagnostics& diagnos
 }
 
 int fail(const std::string& path, const Diagnostics& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics.kept())
+    note_failure(fmt::format("{}: {}", path, diagnostic.to_line()));
   const std::string lines = diagnostic_lines(path, diagnostics);
   std::fwrite(lines.data(), 1, lines.size(), stderr);
   return kBadInput;

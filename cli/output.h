@@ -23,6 +23,11 @@ enum ExitCode : int {
 void print(std::string_view text);
 Status flush_output();
 
+// With --json: a command that fails and has printed no result prints what fail() said as one JSON object to standard
+// output, docs/formats/output.md. The first is called before anything fails, the second at the end.
+void expect_json();
+void print_json_failure(int exit_code);
+
 // One line "crossdock: error: ..." to standard error. Returns `exit_code` for the caller to return.
 int fail(ExitCode exit_code, std::string_view message);
 // The lines of diagnostic_lines() to standard error. Returns kBadInput.

@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/plan_output.h"
 #include "model/kv/binding_rules.h"
+#include "model/text.h"
 #include "model/wire/json_writer.h"
 #include "planner/kv/bound_side.h"
 #include "planner/kv/expand.h"
@@ -249,6 +250,19 @@ bool load_snapshot(const Options& options, Work& work) {
   return diagnostics.empty() || refused(options.snapshot, diagnostics);
 }
 
+// What is asked for has to be there: tokens that the snapshot does not have would be left out without a word.
+bool check_asked_tokens(const Options& options, const Work& work) {
+  const std::optional<Range>& snapshot = work.plan_options.snapshot_tokens;
+  if (options.tokens.empty() || !snapshot) return true;
+  const Range asked = work.plan_options.tokens;
+  const bool begins = options.tokens.front() != ':';
+  const bool ends = options.tokens.back() != ':';
+  if ((!begins || snapshot->begin() <= asked.begin()) && asked.begin() < snapshot->end() &&
+      (!ends || asked.end() <= snapshot->end()) && snapshot->begin() < asked.end())
+    return true;
+  return usage(fmt::format("--tokens {}: the snapshot has tokens {}", options.tokens, range_text(*snapshot)));
+}
+
 bool bind_runtime(const std::vector<std::string>& paths, const Side& side, Work& work,
                   std::optional<BindingContext>& context, std::optional<BoundSide>& bytes) {
   const auto& placement = std::get<Valid<PlacementManifest>>(side.document);
@@ -399,7 +413,7 @@ int write_files(const Options& options, const Work& work, const Valid<TransferPl
 int run(const Options& options) {
   Work work;
   if (!check_usage(options) || !fill_plan_options(options, work) || !load_sides(options, work) ||
-      !load_snapshot(options, work))
+      !load_snapshot(options, work) || !check_asked_tokens(options, work))
     return kBadInput;
   if ((options.steps || !options.source_bindings.empty() || !options.target_bindings.empty()) &&
       !bind_sides(options, work))

@@ -101,6 +101,7 @@ class Planner {
     plan_.target_digest = target_.digest();
     plan_.snapshot_tokens = options_.snapshot_tokens;
     plan_.tokens = options_.tokens;
+    plan_.live_page_tokens = options_.live_page_tokens;
     std::vector<Claim> source_claims = collect_claims(source_, ClaimSide::kSource, source_owners_, *common, numbers_);
     for (Claim& claim : source_claims) claim.dp = dp_number_[claim.owner];
     const std::vector<Claim> target_claims =
@@ -203,7 +204,7 @@ class Planner {
     std::vector<Range> there;
     for (const uint64_t rank : ranks) there.emplace_back(rank, rank + 1);
     diagnostics_.add(Rule::kPlanParticipant, side.label(),
-                     fmt::format("has no participant of data-parallel rank {} (there are {})", wanted,
+                     fmt::format("has no participant of data-parallel rank {}; its ranks: {}", wanted,
                                  set_text(IntervalSet::from_ranges(std::move(there)))));
   }
 

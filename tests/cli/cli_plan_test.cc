@@ -68,7 +68,10 @@ TEST_F(CliPlan, WithASnapshotBytesAreExact) {
   const json part = json_of(live({"--snapshot", "snap.json", "--tokens", "100:350"}));
   EXPECT_EQ(part["total"]["bytes"], 81'920'000);
   EXPECT_EQ(refusal_of(live({"--snapshot", "snap.json", "--tokens", "1000:"})),
-            "prefill.json -> decode.json: plan: tokens [1000,end) lie outside [0,1000) [plan-empty]\n");
+            "crossdock: error: --tokens 1000:: the snapshot has tokens [0,1000)\n");
+  // A part of what is asked for is not there.
+  EXPECT_EQ(refusal_of(live({"--snapshot", "snap.json", "--tokens", "900:1040"})),
+            "crossdock: error: --tokens 900:1040: the snapshot has tokens [0,1000)\n");
 }
 
 TEST_F(CliPlan, ExpandPrintsAJsonLineForEachLayerSortedAsText) {

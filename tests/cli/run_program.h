@@ -145,7 +145,10 @@ class Cli : public ::testing::Test {
   std::string refusal_of(const std::vector<std::string>& arguments, const std::string& input = "") const {
     const Ended result = run(arguments, input);
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.out, "");
+    if (std::find(arguments.begin(), arguments.end(), "--json") == arguments.end())
+      EXPECT_EQ(result.out, "");
+    else
+      EXPECT_EQ(json::parse(result.out).at("exit_status"), 2) << result.out;
     return result.err;
   }
 
