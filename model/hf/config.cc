@@ -6,135 +6,196 @@
 #include <array>
 #include <utility>
 
+#include "model/hf/cache_fields.h"
 #include "model/hf/families.h"
 
 namespace crossdock {
 namespace {
 
-struct Architecture {
-  std::string_view name;
-  std::optional<ModelShape> (*read)(const ConfigInput&);
-  std::string_view draft_field = {};  // how many draft layers the checkpoint has; empty: such models have none
-  std::string_view text_field = {};   // where the language model's fields stand; empty: at the root
-};
+constexpr size_t kNamedMax = 8;  // close names in a message
 
-constexpr std::string_view kNextN = "num_nextn_predict_layers";
-constexpr std::string_view kMtp = "mtp_num_hidden_layers";
-constexpr std::string_view kText = "text_config";
-
-// Sorted by name. Kimi-K2 names DeepseekV3ForCausalLM; Qwen3.5 keeps what Qwen3-Next keeps.
-constexpr std::array kArchitectures = {
-    Architecture{"DeepseekV2ForCausalLM", read_deepseek},
-    Architecture{"DeepseekV32ForCausalLM", read_deepseek_sparse, kNextN},
-    Architecture{"DeepseekV3ForCausalLM", read_deepseek, kNextN},
-    Architecture{"Gemma2ForCausalLM", read_gemma2},
-    Architecture{"Gemma3ForCausalLM", read_gemma3},
-    Architecture{"Gemma3ForConditionalGeneration", read_gemma3, {}, kText},
-    Architecture{"GptOssForCausalLM", read_gpt_oss},
-    Architecture{"KimiLinearForCausalLM", read_kimi_linear, kNextN},
-    Architecture{"LlamaForCausalLM", read_llama},
-    Architecture{"Mistral3ForConditionalGeneration", read_mistral, {}, kText},
-    Architecture{"MistralForCausalLM", read_mistral},
-    Architecture{"MixtralForCausalLM", read_mixtral},
-    Architecture{"Qwen2ForCausalLM", read_qwen2},
-    Architecture{"Qwen2MoeForCausalLM", read_qwen2},
-    Architecture{"Qwen3ForCausalLM", read_qwen3},
-    Architecture{"Qwen3MoeForCausalLM", read_qwen3},
-    Architecture{"Qwen3NextForCausalLM", read_qwen3_next, kNextN},
-    Architecture{"Qwen3_5ForConditionalGeneration", read_qwen3_next, kMtp, kText},
-    Architecture{"Qwen3_5MoeForConditionalGeneration", read_qwen3_next, kMtp, kText}};
-static_assert(std::is_sorted(kArchitectures.begin(), kArchitectures.end(),
-                             [](const Architecture& a, const Architecture& b) { return a.name < b.name; }));
-
-void refuse_architecture(const ConfigFields& root, const std::string& what) {
-  std::string known;
-  for (const std::string_view name : known_hf_architectures())
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
-  root.refuse("architectures", Rule::kConfigArchitecture,
-              fmt::format("{}; known: {}; --schema gives a cache schema for any other", what, known));
+// How many letters two names have in common at their begin.
+size_t common_begin(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-const Architecture* find_architecture(std::string_view name) {
-  const auto found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
-                                  [name](const Architecture& architecture) { return architecture.name == name; });
-  return found == kArchitectures.end() ? nullptr : &*found;
+// The known architectures that begin most alike; all of them would be a page.
+std::string close_names(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Family& family : hf_families())
+    if (names.empty() || names.back() != family.architecture) names.push_back(family.architecture);
+  std::stable_sort(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
+    return common_begin(a, name) > common_begin(b, name);
+  });
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamedMax); ++i)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", names[i]);
+  return fmt::format("{} of {} known: {}", std::min(names.size(), kNamedMax), names.size(), text);
 }
 
-// The first name in the list is the class that the checkpoint was saved from.
-const Architecture* read_architecture(const ConfigFields& root) {
-  const Architecture* architecture = nullptr;
-  if (!root.has("architectures")) refuse_architecture(root, "is missing");
+void refuse_family(const ConfigFields& fields, std::string_view name, const std::string& what) {
+  fields.refuse(name, Rule::kConfigArchitecture,
+                fmt::format("{}; --schema gives a cache schema for any other model", what));
+}
+
+// The first name in the list is the class that the checkpoint was saved from. Empty, with a diagnostic, without one.
+std::string read_architecture(const ConfigFields& root) {
+  std::string name;
+  if (!root.has("architectures")) refuse_family(root, "architectures", fmt::format("is missing; {}", close_names("")));
   root.visit("architectures", [&](const JsonCursor& list) {
     if (!list.require(JsonKind::kArray)) return;
     const std::optional<JsonValue> first = list.value.first();
-    if (!first) return refuse_architecture(root, "is empty");
+    if (!first) return refuse_family(root, "architectures", fmt::format("is empty; {}", close_names("")));
     const JsonPath path = list.path.element(0);
-    if (!JsonCursor{*first, path, list.diagnostics}.require(JsonKind::kString)) return;
-    architecture = find_architecture(first->text());
-    if (architecture == nullptr) refuse_architecture(root, fmt::format("'{}' is not known", shown_text(first->text())));
+    if (JsonCursor{*first, path, list.diagnostics}.require(JsonKind::kString)) name = std::string(first->text());
   });
-  return architecture;
+  return name;
 }
 
-// Empty when the option asks for draft layers that the model does not have, or has too many of.
-std::optional<uint64_t> read_draft_layer_count(const ConfigInput& input, const Architecture& architecture,
-                                               uint64_t layer_count) {
-  if (!input.options.draft_layers) return 0;
-  if (architecture.draft_field.empty()) {
-    refuse_option(input, "draft_layers", fmt::format("draft layers of {} are not known", architecture.name));
-    return std::nullopt;
+// The rows of an architecture.
+std::span<const Family> rows_of(std::string_view architecture) {
+  const std::span<const Family> all = hf_families();
+  const auto [begin, end] =
+      std::equal_range(all.begin(), all.end(), Family{architecture, {}},
+                       [](const Family& a, const Family& b) { return a.architecture < b.architecture; });
+  return all.subspan(static_cast<size_t>(begin - all.begin()), static_cast<size_t>(end - begin));
+}
+
+// The row of the pair, or of the pairs outside and inside; null, with a diagnostic, when there is none. A class of the
+// transformers library is chosen by model_type, so it has to be there; a part's has a default.
+const Family* find_family(const ConfigFields& root, std::span<const Family> rows) {
+  const std::optional<std::string> model_type = root.find_text("model_type");
+  if (!model_type) {
+    root.refuse_missing("model_type");
+    return nullptr;
   }
-  const uint64_t draft_layer_count = input.text.find_number(architecture.draft_field).value_or(0);
-  if (draft_layer_count == 0)
-    refuse_option(input, "draft_layers", fmt::format("the config has none (field {})", architecture.draft_field));
-  // Cannot wrap: read_layer_count() has bounded layer_count.
-  else if (draft_layer_count > kHfLayersMax - layer_count)
-    input.text.refuse(architecture.draft_field, fmt::format("{} and {} hidden layers are more than the limit of {}",
-                                                            draft_layer_count, layer_count, kHfLayersMax));
-  if (input.root.failed()) return std::nullopt;
-  return draft_layer_count;
-}
-
-IntervalSet layers_of_kind(const std::vector<LayerKind>& layers, LayerKind kind) {
-  std::vector<Range> ranges;
-  for (uint64_t layer = 0; layer < layers.size(); ++layer) {
-    if (layers[layer] != kind) continue;
-    if (!ranges.empty() && ranges.back().end() == layer)
-      ranges.back() = Range(ranges.back().begin(), layer + 1);
-    else
-      ranges.emplace_back(layer, layer + 1);
+  const auto names = [&](std::string_view Family::*member) {
+    std::string text;
+    std::string_view previous;
+    for (const Family& row : rows)
+      if (row.*member != previous) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", previous = row.*member);
+    return text;
+  };
+  const auto outside =
+      std::find_if(rows.begin(), rows.end(), [&](const Family& row) { return row.model_type == *model_type; });
+  if (outside == rows.end()) {
+    refuse_family(root, "model_type",
+                  fmt::format("'{}' is not known for {}; known: {}", shown_text(*model_type), rows.front().architecture,
+                              names(&Family::model_type)));
+    return nullptr;
   }
-  return IntervalSet::from_ranges(std::move(ranges));
+  if (outside->text_field.empty()) return &*outside;
+  if (!root.has(outside->text_field)) {
+    root.refuse_missing(outside->text_field);
+    return nullptr;
+  }
+  const Family* found = nullptr;
+  root.visit_object(outside->text_field, [&](const ConfigFields& text) {
+    const std::optional<std::string> inner = text.find_text("model_type");
+    if (text.failed()) return;
+    if (!inner) return void(found = &*outside);
+    const auto inside = std::find_if(rows.begin(), rows.end(), [&](const Family& row) {
+      return row.model_type == *model_type && row.text_model_type == *inner;
+    });
+    if (inside != rows.end()) return void(found = &*inside);
+    refuse_family(text, "model_type",
+                  fmt::format("'{}' is not a language model that is known for {}; known: {}", shown_text(*inner),
+                              rows.front().architecture, names(&Family::text_model_type)));
+  });
+  return found;
 }
 
-// Layers of one kind are one group, wherever they lie in the model.
-CacheSchema to_schema(const ModelShape& shape) {
+// The draft layers' classes; empty, with a diagnostic, when the option asks for some that the model does not have.
+std::vector<uint32_t> read_draft_layers(const ConfigInput& input, const Family& family, const ModelShape& shape) {
+  if (!input.options.draft_layers) return {};
+  if ((family.draft_field.empty() && !family.one_draft) || shape.draft_step.empty()) {
+    if (!shape.draft_layers.empty()) return shape.draft_layers;
+    refuse_option(input, "draft_layers",
+                  family.draft_field.empty() && !family.one_draft
+                      ? fmt::format("draft layers of {} are not known", family.architecture)
+                      : fmt::format("the config does not say of which kind the draft layers of "
+                                    "{} are",
+                                    family.architecture));
+    return {};
+  }
+  const uint64_t steps = family.one_draft ? 1 : input.text.find_number(family.draft_field).value_or(0);
+  const uint64_t layer_count = shape.layers.size();
+  if (steps == 0)
+    refuse_option(input, "draft_layers", fmt::format("the config has none (field {})", family.draft_field));
+  else if (steps > (kHfLayersMax - layer_count) / shape.draft_step.size())
+    input.text.refuse(family.draft_field, fmt::format("{} and {} hidden layers are more than the limit of {}", steps,
+                                                      layer_count, kHfLayersMax));
+  if (input.root.failed() || input.text.failed()) return {};
+  std::vector<uint32_t> layers;
+  for (uint64_t step = 0; step < steps; ++step)
+    layers.insert(layers.end(), shape.draft_step.begin(), shape.draft_step.end());
+  return layers;
+}
+
+bool keeps_the_same(const LayerClass& a, const LayerClass& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ClassComponent& x, const ClassComponent& y) {
+    return x.component == y.component && x.live == y.live;
+  });
+}
+
+// One group for each class that keeps something; classes that keep the same are one.
+CacheSchema to_schema(const ModelShape& shape, const std::vector<uint32_t>& layers) {
   CacheSchema schema;
-  for (const LayerKind kind : {LayerKind::kFull, LayerKind::kSliding, LayerKind::kLinear}) {
+  std::vector<size_t> first_alike(shape.classes.size());
+  for (size_t i = 0; i < shape.classes.size(); ++i) {
+    size_t j = 0;
+    while (!keeps_the_same(shape.classes[j], shape.classes[i])) ++j;
+    first_alike[i] = j;
+  }
+  for (size_t number = 0; number < shape.classes.size(); ++number) {
+    if (shape.classes[number].empty() || first_alike[number] != number) continue;
+    std::vector<Range> ranges;
+    for (uint64_t layer = 0; layer < layers.size(); ++layer) {
+      if (first_alike[layers[layer]] != number) continue;
+      if (!ranges.empty() && ranges.back().end() == layer)
+        ranges.back() = Range(ranges.back().begin(), layer + 1);
+      else
+        ranges.emplace_back(layer, layer + 1);
+    }
+    if (ranges.empty()) continue;
     LayerGroup group;
-    group.layers = layers_of_kind(shape.layers, kind);
-    if (group.layers.empty()) continue;
-    if (kind == LayerKind::kSliding) group.window_tokens = shape.window_tokens;
-    group.components = kind == LayerKind::kLinear ? shape.states : shape.attention;
+    group.layers = IntervalSet::from_ranges(std::move(ranges));
+    for (const ClassComponent& each : shape.classes[number]) {
+      group.components.push_back(each.component);
+      group.component_life.push_back({each.component.name, each.live});
+    }
     schema.groups.push_back(std::move(group));
   }
   return schema;
 }
 
-std::optional<HfModel> read_model(const ConfigInput& input, const Architecture& architecture) {
-  std::optional<ModelShape> shape = architecture.read(input);
-  if (!shape || input.root.failed()) return std::nullopt;
-  const uint64_t layer_count = shape->layers.size();
-  const std::optional<uint64_t> draft_layer_count = read_draft_layer_count(input, architecture, layer_count);
-  if (!draft_layer_count) return std::nullopt;
-  // Draft layers attend as full layers do, and keep what these keep.
-  shape->layers.insert(shape->layers.end(), *draft_layer_count, LayerKind::kFull);
+std::optional<HfModel> read_model(const ConfigInput& input, const Family& family) {
+  std::optional<ModelShape> shape = family.read(input);
+  refuse_unread_cache_fields(input.text);
+  if (!shape || input.root.failed() || input.text.failed()) return std::nullopt;
+  const std::vector<uint32_t> draft_layers = read_draft_layers(input, family, *shape);
+  if (input.root.failed() || input.text.failed()) return std::nullopt;
+  std::vector<uint32_t> layers = shape->layers;
+  layers.insert(layers.end(), draft_layers.begin(), draft_layers.end());
+  CacheSchema made = to_schema(*shape, layers);
   Diagnostics& diagnostics = input.root.cursor().diagnostics;
   const std::string document = diagnostics.document();
-  std::optional<Valid<CacheSchema>> schema = Valid<CacheSchema>::make(to_schema(*shape), diagnostics);
-  diagnostics.set_document(document);  // validation names the schema, which no user wrote
+  std::optional<Valid<CacheSchema>> schema = Valid<CacheSchema>::make(std::move(made), diagnostics);
+  diagnostics.set_document(document);  // validation names the schema, which is in no file
   if (!schema) return std::nullopt;
-  return HfModel{std::string(architecture.name), layer_count, *draft_layer_count, std::move(*schema)};
+  HfModel model{std::string(family.architecture),
+                std::string(family.text_model_type.empty() ? family.model_type : family.text_model_type),
+                shape->layers.size(),
+                draft_layers.size(),
+                std::move(*schema),
+                std::move(input.notes),
+                {}};
+  for (const std::string& name : input.root.asked())
+    if (input.root.cursor().value.find(name)) model.fields.push_back(name);
+  if (&input.root != &input.text)
+    for (const std::string& name : input.text.asked())
+      if (input.text.cursor().value.find(name)) model.fields.push_back(fmt::format("{}.{}", family.text_field, name));
+  return model;
 }
 
 }  // namespace
@@ -147,27 +208,36 @@ std::optional<HfModel> read_hf_config(std::string_view json, const HfOptions& op
   const JsonPath root_path;
   const JsonCursor root_cursor = {tree->root(), root_path, diagnostics};
   if (!root_cursor.require(JsonKind::kObject)) return std::nullopt;
-  // The architecture decides what every other field means, so it is read before them.
-  const Architecture* architecture = read_architecture(ConfigFields(root_cursor, {}));
-  if (architecture == nullptr) return std::nullopt;
-  diagnostics.set_document(fmt::format("model config '{}'", architecture->name));
-  const ConfigFields root(root_cursor, architecture->name);
-  if (architecture->text_field.empty()) return read_model({root, root, options}, *architecture);
-  if (!root.has(architecture->text_field)) root.refuse_missing(architecture->text_field);
+  AskedFields root_asked;
+  const ConfigFields unnamed(root_cursor, {}, root_asked);
+  const std::string architecture = read_architecture(unnamed);
+  if (architecture.empty()) return std::nullopt;
+  const std::span<const Family> rows = rows_of(architecture);
+  if (rows.empty()) {
+    refuse_family(unnamed, "architectures",
+                  fmt::format("'{}' is not known; {}", shown_text(architecture), close_names(architecture)));
+    return std::nullopt;
+  }
+  diagnostics.set_document(fmt::format("model config '{}'", architecture));
+  const ConfigFields root(root_cursor, rows.front().architecture, root_asked);
+  const Family* family = find_family(root, rows);
+  if (family == nullptr) return std::nullopt;
+  std::vector<std::string> notes;
+  if (family->text_field.empty()) return read_model({root, root, options, notes}, *family);
   std::optional<HfModel> model;
-  root.visit(architecture->text_field, [&](const JsonCursor& text_cursor) {
-    if (!text_cursor.require(JsonKind::kObject)) return;
-    const ConfigFields text(text_cursor, architecture->name);
-    model = read_model({root, text, options}, *architecture);
+  root.visit(family->text_field, [&](const JsonCursor& text_cursor) {
+    AskedFields text_asked = {"model_type"};
+    const ConfigFields text(text_cursor, family->architecture, text_asked);
+    model = read_model({root, text, options, notes}, *family);
   });
   return model;
 }
 
-std::vector<std::string_view> known_hf_architectures() {
-  std::vector<std::string_view> names;
-  names.reserve(kArchitectures.size());
-  for (const Architecture& architecture : kArchitectures) names.push_back(architecture.name);
-  return names;
+std::vector<HfFamily> known_hf_families() {
+  std::vector<HfFamily> families;
+  for (const Family& family : hf_families())
+    families.push_back({family.architecture, family.model_type, family.text_model_type});
+  return families;
 }
 
 }  // namespace crossdock

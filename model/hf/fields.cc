@@ -15,11 +15,13 @@ std::string shown_text(std::string_view text) {
 
 // transformers writes null for "use the default", so both mean absent; where a class tells them apart, is_null() does.
 std::optional<JsonValue> ConfigFields::find(std::string_view name) const {
+  note_asked(name);
   const std::optional<JsonValue> value = cursor_.value.find(name);
   return value && value->kind() != JsonKind::kNull ? value : std::nullopt;
 }
 
 bool ConfigFields::is_null(std::string_view name) const {
+  note_asked(name);
   const std::optional<JsonValue> value = cursor_.value.find(name);
   return value && value->kind() == JsonKind::kNull;
 }

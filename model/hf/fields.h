@@ -1,8 +1,11 @@
 // Typed access to the fields of a model config.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,18 +17,27 @@ namespace crossdock {
 // Text of a config in a message, cut when it is long.
 std::string shown_text(std::string_view text);
 
+// The names that a reader has asked for, whether the config has them or not.
+using AskedFields = std::set<std::string, std::less<>>;
+
 // One object of a config. A field that is null counts as absent. Each reader adds a diagnostic for a field that is
-// there but is not what it should be; a caller that reads several asks failed() once, at the end.
+// there but is not what it should be; a caller of several asks failed() once, at the end.
 class ConfigFields {
  public:
-  // `architecture` names, in diagnostics, who needs a field that is missing.
-  ConfigFields(const JsonCursor& cursor, std::string_view architecture)
-      : cursor_(cursor), architecture_(architecture), diagnostics_before_(cursor.diagnostics.total()) {}
+  // `architecture` names, in diagnostics, the class that needs a field that is missing. `asked` outlives this object.
+  ConfigFields(const JsonCursor& cursor, std::string_view architecture, AskedFields& asked, std::string prefix = {})
+      : cursor_(cursor),
+        architecture_(architecture),
+        asked_(&asked),
+        prefix_(std::move(prefix)),
+        diagnostics_before_(cursor.diagnostics.total()) {}
 
   // A diagnostic was added since this object was made.
   bool failed() const { return cursor_.diagnostics.total() != diagnostics_before_; }
   std::string_view architecture() const { return architecture_; }
   const JsonCursor& cursor() const { return cursor_; }
+  // "linear_attn_config.head_dim" for a field of an object within.
+  const AskedFields& asked() const { return *asked_; }
 
   // False also for null.
   bool has(std::string_view name) const { return find(name).has_value(); }
@@ -56,12 +68,23 @@ class ConfigFields {
     const JsonPath path = cursor_.path.field(name);
     read(JsonCursor{*value, path, cursor_.diagnostics});
   }
+  // Calls read(const ConfigFields&) with the object in the field, unless it is absent or no object.
+  template <class Read>
+  void visit_object(std::string_view name, Read read) const {
+    visit(name, [&](const JsonCursor& cursor) {
+      if (cursor.require(JsonKind::kObject))
+        read(ConfigFields(cursor, architecture_, *asked_, fmt::format("{}{}.", prefix_, name)));
+    });
+  }
 
  private:
   std::optional<JsonValue> find(std::string_view name) const;
+  void note_asked(std::string_view name) const { asked_->insert(prefix_ + std::string(name)); }
 
   const JsonCursor& cursor_;
   std::string_view architecture_;
+  AskedFields* asked_;
+  std::string prefix_;
   uint64_t diagnostics_before_;
 };
 

@@ -3,11 +3,13 @@
 
 #include <optional>
 
+#include "model/hf/dtypes.h"
 #include "model/hf/shape.h"
 
 namespace crossdock {
 
-// "latent": kv_lora_rank items and qk_rope_head_dim items behind them.
-std::optional<Component> read_latent(const ConfigInput& input);
+// "latent": kv_lora_rank items and qk_rope_head_dim items behind them; with an indexer that picks tokens, `is_sparse`.
+// Empty when refused.
+LayerClass read_latent(const ConfigInput& input, bool is_sparse);
 
 }  // namespace crossdock

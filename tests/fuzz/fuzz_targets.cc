@@ -80,9 +80,15 @@ void fuzz_plan(std::string_view input) {
 }
 
 void fuzz_hf_config(std::string_view input) {
-  for (const bool draft_layers : {false, true}) {
-    HfOptions options;
-    options.draft_layers = draft_layers;
+  HfOptions others;
+  others.engine = Engine::kSglang;
+  others.kv_dtype = "nvfp4";
+  HfOptions scales;
+  scales.kv_dtype = "fp8_e4m3";
+  scales.kv_scales = true;
+  HfOptions draft_layers;
+  draft_layers.draft_layers = true;
+  for (const HfOptions& options : {HfOptions(), draft_layers, scales, others}) {
     Diagnostics diagnostics;
     const std::optional<HfModel> model = read_hf_config(input, options, kLimits, diagnostics);
     CHECK(model.has_value() == diagnostics.empty());
@@ -106,7 +112,7 @@ const Valid<PlacementManifest>& mooncake_like_placement() {
   static const Valid<PlacementManifest> placement = [] {
     PlacementManifest changed = *example_placement();
     changed.cache_schema.groups = {changed.cache_schema.groups[1]};
-    changed.cache_schema.groups[0].window_tokens = std::nullopt;
+    changed.cache_schema.groups[0].live = LiveTokens::all();
     for (Part& part : changed.parts) {
       const bool has_layers = part.participant.text().starts_with("p1");
       if (has_layers) part.owns.erase(part.owns.begin() + 1, part.owns.end());
