@@ -16,7 +16,7 @@ namespace {
 
 // 128 layers of 128 heads on TP64 x PP8 x DP n: 512 n participants.
 Valid<PlacementManifest> placement_of(uint64_t participant_count) {
-  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, 128)}, std::nullopt, {}}}};
+  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, 128)}, LiveTokens::all(), {}}}};
   for (const char* name : {"key", "value"})
     schema.groups[0].components.push_back(Component{ComponentName(name), "bfloat16", "plain", 2, 128, 128, 1});
   PartitionRequest request;

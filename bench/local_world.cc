@@ -18,7 +18,7 @@
 namespace crossdock {
 
 Placement place(const Model& model, const Parallel& parallel, const std::string& name) {
-  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, model.layers)}, std::nullopt, {}}}};
+  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, model.layers)}, LiveTokens::all(), {}}}};
   for (const char* component : {"key", "value"})
     schema.groups[0].components.push_back(
         Component{ComponentName(component), "bfloat16", "plain", 2, model.heads, model.head_dim, 1});

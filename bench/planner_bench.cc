@@ -41,7 +41,7 @@ struct Shape {
 };
 
 Valid<PlacementManifest> placement_of(const Shape& shape) {
-  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, shape.layers)}, std::nullopt, {}}}};
+  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, shape.layers)}, LiveTokens::all(), {}}}};
   for (const char* name : {"key", "value"})
     schema.groups[0].components.push_back(Component{ComponentName(name), "bfloat16", "plain", 2, shape.heads, 128, 1});
   PartitionRequest request;

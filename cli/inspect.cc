@@ -39,6 +39,15 @@ std::string tokens_text(const TokenOwnership& tokens) {
   return "all";
 }
 
+std::string life_text(const LiveTokens& live) {
+  switch (live.kind) {
+    case LiveTokens::Kind::kAll: return "all";
+    case LiveTokens::Kind::kWindow: return fmt::format("last {}", grouped(live.tokens));
+    case LiveTokens::Kind::kChunk: return fmt::format("chunk of {}", grouped(live.tokens));
+  }
+  return {};
+}
+
 std::string row_text(const Component& component) {
   if (component.is_state()) return "state";
   return *component.tokens_per_row == 1 ? "token" : fmt::format("{} tokens", *component.tokens_per_row);
@@ -52,8 +61,7 @@ std::string schema_table(const CacheSchema& schema, uint64_t row_count_max) {
   LimitedTable table({"layers", "live tokens", "component", "dtype", "encoding", "heads", "dim", "row"}, row_count_max);
   for (const LayerGroup& group : schema.groups)
     for (const Component& component : group.components)
-      table.add({cell(group.layers),
-                 group.window_tokens ? fmt::format("last {}", grouped(*group.window_tokens)) : "all",
+      table.add({cell(group.layers), life_text(group.live_of(component.name)),
                  component.name.text(), component.dtype, component.encoding, grouped(component.head_count),
                  grouped(component.head_dim), row_text(component)});
   return text + "\n" + table.text();

@@ -59,7 +59,8 @@ std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& e
 }
 
 std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& schema, uint64_t layer_count,
-                                                      const ParallelSpec& spec, const std::string& name) {
+                                                      Engine engine, const ParallelSpec& spec,
+                                                      const std::string& name) {
   PartitionRequest request;
   request.name = name;
   request.resource = ResourceId("kv:cache");
@@ -69,6 +70,7 @@ std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& 
   request.tp = spec.tp;
   request.cp = spec.cp;
   request.layer_count = layer_count;
+  request.engine = engine;
   Diagnostics diagnostics(fmt::format("placement '{}'", name));
   std::optional<Valid<PlacementManifest>> placement = partition(schema, request, diagnostics);
   if (!placement) {

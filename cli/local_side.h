@@ -11,6 +11,7 @@
 #include "backends/local/local_runtime.h"
 #include "backends/memory/region_memory.h"
 #include "executor/ports.h"
+#include "model/engine.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/parallel_spec.h"
 #include "model/kv/placement.h"
@@ -39,7 +40,7 @@ std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& e
 
 // The placement of a spec like "tp8". Prints an error and returns null on failure.
 std::shared_ptr<const Valid<PlacementManifest>> place(const Valid<CacheSchema>& schema, uint64_t layer_count,
-                                                      const ParallelSpec& spec, const std::string& name);
+                                                      Engine engine, const ParallelSpec& spec, const std::string& name);
 
 // A snapshot of the placement's resource with synthetic names, for synthetic content.
 std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const PlacementManifest& placement,

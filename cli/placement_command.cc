@@ -16,7 +16,6 @@ struct Options {
   ModelSource source;
   PartitionRequest request;
   std::string name;
-  std::string engine = "vllm";
   std::string resource = "kv:cache";
   std::string revision = "1";
   std::string axis_order;
@@ -41,7 +40,7 @@ int run(Options& options) {
   request.name = !options.name.empty() ? options.name : !stem.empty() ? stem : "placement";
   request.resource = ResourceId(options.resource);
   request.revision = RevisionId(options.revision);
-  request.engine = options.engine == "vllm" ? Engine::kVllm : Engine::kSglang;
+  request.engine = model->engine;
   request.layer_count = model->layer_count;
   if (options.page_tokens != 0)
     request.paging = Paging{options.page_tokens, options.axis_order.empty() ? "nhd" : options.axis_order};
@@ -59,9 +58,6 @@ void add_placement_command(Command& app) {
   const auto options = std::make_shared<Options>();
   PartitionRequest& request = options->request;
   add_model_options(command, options->source);
-  command.number("--layer-count", options->source.layer_count, 1, UINT64_MAX,
-                 "With --schema: layers that the pipeline splits; the last stage also gets the rest (draft layers) "
-                 "(default: all)");
   command.number("--tp", request.tp, 1, kParticipantsMax, "Tensor-parallel size");
   command.number("--pp", request.pp, 1, kParticipantsMax, "Pipeline-parallel size");
   command.number("--dp", request.dp, 1, kParticipantsMax, "Data-parallel size: number of complete replicas");
@@ -69,11 +65,9 @@ void add_placement_command(Command& app) {
   command.number("--cp-block", request.cp_block_tokens, 1, uint64_t{1} << 32, "Tokens of a context-parallel block");
   command.numbers("--pp-layers", request.layers_per_stage,
                   "Layers of each pipeline stage, instead of the engine's rule");
-  command.numbers("--heads", request.heads_per_rank, "Heads of each tensor-parallel rank, instead of equal shares");
-  command
-      .text("--engine", options->engine, "ENGINE",
-            "Rule for layers that --pp does not divide: vllm (stages before the last get them) or sglang (last stages)")
-      .one_of({"vllm", "sglang"});
+  command.numbers("--heads", request.heads_per_rank,
+                  "Heads of each tensor-parallel rank, instead of equal shares; behind a ':' those of components of "
+                  "another head count, as 3,5:1,3");
   command.number("--page-size", options->page_tokens, 1, uint64_t{1} << 32, "Page size of the runtime, in tokens");
   command.text("--axis-order", options->axis_order, "ORDER", "With --page-size: axes of a page, nhd (default) or hnd")
       .one_of({"nhd", "hnd"});

@@ -71,9 +71,9 @@ std::optional<Sides> make_sides(const Options& options, int& exit_code) {
   }
   const std::optional<Model> model = load_model(options.model);
   if (!model) return std::nullopt;
-  const auto source = place(model->cache_schema, model->layer_count, from.value(), "source");
+  const auto source = place(model->cache_schema, model->layer_count, model->engine, from.value(), "source");
   if (source == nullptr) return std::nullopt;
-  const auto target = place(model->cache_schema, model->layer_count, to.value(), "target");
+  const auto target = place(model->cache_schema, model->layer_count, model->engine, to.value(), "target");
   if (target == nullptr) return std::nullopt;
   const auto snapshot =
       synthetic_snapshot(**source, digest(model->cache_schema), Range(0, options.tokens), options.seed);

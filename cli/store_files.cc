@@ -51,6 +51,7 @@ void add_side_options(Command& command, SideOptions& options, const std::string&
                       const std::string& data_name, const std::string& data_help) {
   command.text("--placement", options.placement, "FILE", "Placement of the participants");
   command.text(spec_name, options.spec, "SPEC", "Or a parallel layout, for example tp8 or tp4pp2");
+  if (data_name.empty()) return;
   command.texts("--binding", options.bindings, "FILE", "Bindings of the participants, or a folder of them");
   command.text(data_name, options.data, "DIR", data_help);
   command.texts("--participant", options.participants, "NAME", "Only these participants");
@@ -84,10 +85,10 @@ std::shared_ptr<const Valid<PlacementManifest>> load_placement(const SideOptions
     Diagnostics diagnostics;
     const std::optional<Valid<CacheSchema>> valid = Valid<CacheSchema>::make(*schema, diagnostics);
     CHECK(valid.has_value());  // it is part of a valid document
-    return place(*valid, schema->layers().hull().end(), spec.value(), name);
+    return place(*valid, schema->layers().hull().end(), Engine::kVllm, spec.value(), name);
   }
   const std::optional<Model> model = load_model(options.model);
-  return model ? place(model->cache_schema, model->layer_count, spec.value(), name) : nullptr;
+  return model ? place(model->cache_schema, model->layer_count, model->engine, spec.value(), name) : nullptr;
 }
 
 namespace {
@@ -129,6 +130,7 @@ std::optional<LocalSide> load_side(const SideOptions& options,
   request.pool.operation = OperationId("store");
   request.pool.axis_order = options.axis_order == "nhd" ? PoolOrder::kNhd : PoolOrder::kHnd;
   request.pool.page_tokens = options.page_tokens;
+  request.pool.whole_pages = options.whole_pages;
   if (!options.in_order) request.pool.shuffle_seed = options.shuffle;
   for (const std::string& participant : options.participants) {
     request.participants.emplace_back(participant);

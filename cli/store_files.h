@@ -40,6 +40,7 @@ struct SideOptions {
   std::vector<std::string> bindings;  // files, with
   std::string data;                   // a folder of what their regions hold; or synthetic ones:
   uint64_t page_tokens = 16;
+  bool whole_pages = false;  // a window's rows begin at their page, as engines keep them
   std::string axis_order = "nhd";
   bool in_order = false;
   uint64_t shuffle = 1;
@@ -47,7 +48,8 @@ struct SideOptions {
   std::vector<std::string> participants;
 };
 
-// --placement or --config with `spec_name`, --binding with `data_name`, --page-size, --layout, ...
+// --placement or --config with `spec_name`, --binding with `data_name`, --page-size, --layout, ...; without a `data_name`
+// only the placement's.
 void add_side_options(Command& command, SideOptions& options, const std::string& spec_name,
                       const std::string& data_name, const std::string& data_help);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -17,6 +18,8 @@
 #include "cli/store_restore.h"
 #include "cli/store_upload.h"
 #include "executor/kv/kv_store.h"
+#include "model/kv/schema_rules.h"
+#include "model/text.h"
 #include "model/wire/documents.h"
 
 namespace crossdock::cli {
@@ -105,12 +108,27 @@ std::optional<Request> load_request(const Options& options, const char* name) {
   request.tokens = std::move(*tokens);
   std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
   if (options.snapshot.empty()) {
-    const PlacementManifest& placement = **request.placement;
-    snapshot = synthetic_snapshot(placement, digest_of_part(placement.cache_schema), Range(0, 1), options.side.seed);
+    const PlacementManifest& of = **request.placement;
+    snapshot = synthetic_snapshot(of, digest_of_part(of.cache_schema), Range(0, 1), options.side.seed);
   } else if (std::optional<Valid<SnapshotDescriptor>> loaded = load_or_fail<SnapshotDescriptor>(options.snapshot)) {
     snapshot = std::make_shared<const Valid<SnapshotDescriptor>>(std::move(*loaded));
   }
   if (snapshot == nullptr) return std::nullopt;
+  // A look-up must not promise what loading refuses: the snapshot names the model whose pages these are.
+  const PlacementManifest& placement = **request.placement;
+  const std::string which = options.snapshot.empty() ? "the snapshot" : options.snapshot;
+  if (const Sha256Digest given = digest_of_part(placement.cache_schema); (*snapshot)->cache_schema_digest != given) {
+    fail(kBadInput, fmt::format("{}: is of cache schema {}, and the model that is given has {}: pages of one cannot be "
+                                "loaded into the other",
+                                which, (*snapshot)->cache_schema_digest.hex(), given.hex()));
+    return std::nullopt;
+  }
+  if ((*snapshot)->resource != placement.resource) {
+    fail(kBadInput, fmt::format("{}: is of resource '{}', and placement '{}' of '{}'", which,
+                                printable((*snapshot)->resource.text()), printable(placement.name),
+                                printable(placement.resource.text())));
+    return std::nullopt;
+  }
   request.descriptor = **snapshot;
   Result<PageDomain> domain = make_page_domain(*snapshot, options.upload.page_tokens);
   if (!domain.ok()) {
@@ -132,6 +150,47 @@ Status register_layout(StoreCore& store, const PageDomain& domain, const Valid<S
   return Status(Code::kUnavailable, "the catalog of layouts changed during each of 16 attempts; try again");
 }
 
+// Pages that a part has no object of, and why.
+struct LeftOut {
+  std::string part;
+  IntervalSet pages;
+  std::string why;
+};
+
+std::vector<LeftOut> left_out_of(const StoreLayout& layout, const UploadJob& job, uint64_t page_count) {
+  std::map<std::string, std::vector<Range>> stored;  // pages, by part
+  for (const UploadObject& object : job.objects) {
+    const std::string& id = object.id.text();
+    const size_t slash = id.rfind('/');
+    if (const std::optional<uint64_t> page = decimal(id.substr(slash + 1)))
+      stored[id.substr(0, slash)].emplace_back(*page, *page + 1);
+  }
+  const LayerIndex index(layout.cache_schema);
+  std::vector<LeftOut> left_out;
+  for (const StorePart& part : layout.parts) {
+    std::optional<LiveTokens> live;  // of its rows, which live alike; empty: it has states alone
+    index.for_each_piece(part.layers, [&](Range, size_t group) {
+      const LayerGroup& of = layout.cache_schema.groups[group];
+      for (const ComponentName& name : part.components)
+        if (!of.find(name)->is_state()) live = of.live_of(name);
+    });
+    if (!live) continue;
+    std::vector<Range> missing;
+    uint64_t at = 0;
+    const IntervalSet there = IntervalSet::from_ranges(std::move(stored[part.key.text()]));
+    for (const Range pages : there.ranges()) {
+      if (at < pages.begin()) missing.emplace_back(at, pages.begin());
+      at = pages.end();
+    }
+    if (at < page_count) missing.emplace_back(at, page_count);
+    if (missing.empty()) continue;
+    left_out.push_back(
+        {part.key.text(), IntervalSet::from_ranges(std::move(missing)),
+         fmt::format("of its rows only {} live{}", live->to_text(), there.empty() ? ", and no page is whole" : "")});
+  }
+  return left_out;
+}
+
 int put(const Options& options) {
   if (options.synthetic == !options.side.data.empty())
     return fail(kBadInput, "give either --data DIR with what the bindings' regions hold, or --synthetic");
@@ -144,7 +203,9 @@ int put(const Options& options) {
   if (layout == nullptr) return kBadInput;
   const auto snapshot = request->snapshot(request->keys.size() * request->domain.page_tokens);
   int exit_code = kDone;
-  std::optional<LocalSide> side = load_side(options.side, request->placement, snapshot, exit_code);
+  SideOptions side_options = options.side;
+  side_options.whole_pages = true;
+  std::optional<LocalSide> side = load_side(side_options, request->placement, snapshot, exit_code);
   if (!side) return exit_code;
   const std::unique_ptr<StoreCore> store = open_store(options.store);
   if (store == nullptr) return kFailed;
@@ -164,10 +225,23 @@ int put(const Options& options) {
   if (!report.problem.ok()) return fail_store(report.problem);
   const UploadOutcome& outcome = report.outcome;
   if (!outcome.committed) return fail_upload(outcome);
+  const std::vector<LeftOut> left_out = left_out_of(**layout, *report.job, request->keys.size());
   if (options.upload.json) {
     JsonWriter out;
     out.begin_object();
     out.key("bytes").number(outcome.bytes);
+    out.key("left_out").begin_array();
+    for (const LeftOut& each : left_out) {
+      out.begin_object();
+      out.key("pages").begin_array();
+      for (const Range pages : each.pages.ranges())
+        out.begin_array().number(pages.begin()).number(pages.end()).end_array();
+      out.end_array();
+      out.key("part").string(printable(each.part));
+      out.key("why").string(each.why);
+      out.end_object();
+    }
+    out.end_array();
     out.key("objects").number(outcome.object_count);
     out.key("pages").number(request->keys.size());
     out.key("publication").number(outcome.sequence.value_or(0));
@@ -178,6 +252,8 @@ int put(const Options& options) {
                       request->keys.size(), request->domain.page_tokens, grouped(outcome.object_count),
                       human_bytes(outcome.bytes), grouped(outcome.bytes), seconds_text(report.total),
                       rate_text(outcome.bytes, report.total), outcome.sequence.value_or(0)));
+    for (const LeftOut& each : left_out)
+      print(fmt::format("left out: part '{}' of pages {}: {}\n", printable(each.part), set_text(each.pages), each.why));
   }
   return kDone;
 }
@@ -311,7 +387,7 @@ void add_store_pages_command(Command& store) {
   put_command.action([options] { return put(*options); });
 
   Command match_command = pages.subcommand("match", "Show the longest prefix that can be restored, and why it ends");
-  add_request_options(match_command, o, "--to", "--data-output", "Not used");
+  add_request_options(match_command, o, "--to", "", "");
   match_command.number("--store-page-size", o.upload.page_tokens, 1, uint64_t{1} << 32, "Tokens of a stored page");
   match_command.flag("--json", o.json, "Print the result as JSON");
   match_command.explain(

@@ -90,6 +90,7 @@ UploadReport run_upload(const UploadSettings& settings, StoreCore& store, const 
   const TimePoint begin = steady_now();
   report.outcome = run_local_upload(upload, store, runtime, registry, threads_of(settings), hooks);
   report.total = steady_now() - begin;
+  report.job = upload.job();
   progress.finish();
   // The outcome stands all the same: the upload may have been committed although its recording is incomplete.
   report.problem = recordings.finish();

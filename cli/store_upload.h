@@ -43,6 +43,7 @@ struct UploadReport {
   Status problem;  // failure outside of the upload itself
   UploadOutcome outcome;
   Duration total;
+  std::shared_ptr<const UploadJob> job;  // what was to be put; null when it did not come so far
 };
 
 // `options` has the planner. Fills in the other options from the settings and the side.

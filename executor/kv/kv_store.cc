@@ -52,6 +52,14 @@ bool keep_whole_pages(const Valid<StoreLayout>& layout, std::vector<ObjectShape>
   return true;
 }
 
+bool has_windows(const CacheSchema& schema) {
+  return std::any_of(schema.groups.begin(), schema.groups.end(), [](const LayerGroup& group) {
+    return std::any_of(group.components.begin(), group.components.end(), [&](const Component& component) {
+      return !component.is_state() && group.live_of(component.name) != LiveTokens::all();
+    });
+  });
+}
+
 // Whether the keys are those of all pages of the snapshot's tokens.
 // Keys are of full pages from token 0 on, so a snapshot that begins later, or ends within a page, has objects without a
 // key.
@@ -99,15 +107,26 @@ Result<std::shared_ptr<const UploadJob>> KvUploadPlanner::make_job(const std::st
   const std::optional<BoundSide> source = BoundSide::bind(context, pointers_to(*bindings), diagnostics);
   if (!source) return failed();
   const Sha256Digest layout_digest = digest(*documents.layout);
-  std::optional<SnapshotObjects> objects =
-      snapshot_objects(*documents.layout, layout_digest, (*documents.snapshot)->tokens, diagnostics);
-  if (!objects) return failed();
   const PlanSide source_side(*documents.source, context.placement_digest());
   const PlanSide layout_side(*documents.layout, layout_digest);
-  std::optional<PreparedCopies> copies =
-      prepare_copies(PreparedSide{source_side, *source}, PreparedSide{layout_side, BoundSide(*objects)}, upload_.plan,
-                     upload_.lower, diagnostics);
-  if (!copies) return failed();
+  std::optional<SnapshotObjects> objects;
+  std::optional<PreparedCopies> copies;
+  const auto prepare = [&](uint64_t live_page_tokens, Diagnostics& found) {
+    objects =
+        snapshot_objects(*documents.layout, layout_digest, (*documents.snapshot)->tokens, found, live_page_tokens);
+    if (!objects) return false;
+    PlanOptions options = upload_.plan;
+    options.live_page_tokens = live_page_tokens;
+    copies = prepare_copies(PreparedSide{source_side, *source}, PreparedSide{layout_side, BoundSide(*objects)},
+                            std::move(options), upload_.lower, found);
+    return copies.has_value();
+  };
+  // A page is stored whole, with rows that no longer live, where the source has them. Where it has not, the page that
+  // the window begins in is left out below.
+  Diagnostics whole_pages(name);
+  const bool try_pages = upload_.page_keys && has_windows((*documents.layout)->cache_schema);
+  if (!(try_pages && prepare((*documents.layout)->page_tokens, whole_pages)) && !prepare(1, diagnostics))
+    return failed();
 
   auto job = std::make_shared<UploadJob>();
   job->counts = copies->lowered.counts();

@@ -33,6 +33,11 @@ const Component* LayerGroup::find(const ComponentName& name) const {
   return find_sorted(components, &Component::name, name);
 }
 
+const LiveTokens& LayerGroup::live_of(const ComponentName& name) const {
+  const ComponentLife* own = find_sorted(component_life, &ComponentLife::component, name);
+  return own == nullptr ? live : own->live;
+}
+
 IntervalSet CacheSchema::layers() const {
   std::vector<Range> ranges;
   for (const LayerGroup& group : groups)
@@ -47,13 +52,22 @@ const LayerGroup* CacheSchema::find_group(uint64_t layer) const {
   return found == groups.end() ? nullptr : &*found;
 }
 
-// Live for one component. It begins at a row, because a row that is live in part is kept and copied as a whole. The
-// difference does not wrap: the interval is longer than the window here.
-Range live_tokens(const LayerGroup& group, const Component& component, Range tokens) {
+// Live for one component. It begins at a row, because a row that is live in part is kept and copied as a whole.
+Range live_tokens(const LiveTokens& live, const Component& component, Range tokens) {
   if (component.is_state()) return Range(0, 1);
-  if (!group.window_tokens || tokens.size() <= *group.window_tokens) return tokens;
-  const uint64_t first = tokens.end() - *group.window_tokens;
-  return Range(std::max(tokens.begin(), first - first % *component.tokens_per_row), tokens.end());
+  const Range kept = live.of(tokens);
+  if (kept.empty()) return Range();
+  return Range(std::max(tokens.begin(), kept.begin() - kept.begin() % *component.tokens_per_row), kept.end());
+}
+
+Range live_pages(const LiveTokens& live, const Component& component, Range tokens, uint64_t page_tokens) {
+  const Range exact = live_tokens(live, component, tokens);
+  if (component.is_state() || exact.empty()) return exact;
+  return Range(std::max(tokens.begin(), exact.begin() - exact.begin() % page_tokens), exact.end());
+}
+
+Range live_tokens(const LayerGroup& group, const Component& component, Range tokens) {
+  return live_tokens(group.live_of(component.name), component, tokens);
 }
 
 // A partial row at the end of a whole interval is legal: its missing tokens do not exist yet.

@@ -10,6 +10,7 @@
 #include "base/interval_set.h"
 #include "model/diagnostics.h"
 #include "model/ids.h"
+#include "model/kv/live_tokens.h"
 
 namespace crossdock {
 
@@ -32,13 +33,24 @@ struct Component {
   friend bool operator==(const Component&, const Component&) = default;
 };
 
+// A component whose rows live differently from those of its group.
+struct ComponentLife {
+  ComponentName component;
+  LiveTokens live;
+
+  friend bool operator==(const ComponentLife&, const ComponentLife&) = default;
+};
+
 struct LayerGroup {
-  IntervalSet layers;                     // global layer ids
-  std::optional<uint64_t> window_tokens;  // sliding window: only the last that many tokens live; empty: all of them
-  std::vector<Component> components;      // sorted by name
+  IntervalSet layers;                              // global layer ids
+  LiveTokens live = {};                            // of the rows of each component that component_life does not list
+  std::vector<Component> components;               // sorted by name
+  std::vector<ComponentLife> component_life = {};  // sorted by component
 
   // Null when there is none. O(log n).
   const Component* find(const ComponentName& name) const;
+  // Of the rows of a component of this group. O(log n).
+  const LiveTokens& live_of(const ComponentName& name) const;
 
   friend bool operator==(const LayerGroup&, const LayerGroup&) = default;
 };
@@ -53,9 +65,14 @@ struct CacheSchema {
   friend bool operator==(const CacheSchema&, const CacheSchema&) = default;
 };
 
-// The part of a snapshot's interval `tokens` for which the group keeps rows of the component: all of it, or the last
-// window_tokens, begun at the row that holds the first of them. [0, 1) for a state component.
+// The part of a snapshot's interval `tokens` for which rows of the component live by the rule, begun at the row that
+// holds the first live token; empty where none lives. [0, 1) for a state component.
+Range live_tokens(const LiveTokens& live, const Component& component, Range tokens);
+// The same by the rule that the group has for the component.
 Range live_tokens(const LayerGroup& group, const Component& component, Range tokens);
+
+// The same, begun at the page of `page_tokens` that holds the first live token: what is kept where whole pages are.
+Range live_pages(const LiveTokens& live, const Component& component, Range tokens, uint64_t page_tokens);
 
 // Whether `tokens` begin or end within a row other than where `whole`, which holds them, begins or ends.
 bool cuts_row(Range tokens, Range whole, uint64_t tokens_per_row);

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -96,15 +97,25 @@ class Partitioner {
     std::set<uint64_t> head_counts;
     for (const LayerGroup& group : schema_->groups)
       for (const Component& component : group.components) head_counts.insert(component.head_count);
-    const std::optional<uint64_t> sum = sum_of(heads);
-    if (heads.size() != request_.tp)
-      refuse(fmt::format("{} ranks are given heads, but tp is {}", heads.size(), request_.tp));
-    if (!sum || !head_counts.contains(*sum))
-      refuse(fmt::format("the ranks have {} heads together, the components have {}", fmt::join(heads, "+"),
-                         fmt::join(head_counts, " or ")));
+    if (request_.tp == 0 || heads.size() % request_.tp != 0)
+      return refuse(fmt::format("{} ranks are given heads, but tp is {}", heads.size(), request_.tp));
+    for (const std::span<const uint64_t> list : head_lists()) {
+      const std::optional<uint64_t> sum = sum_of(list);
+      if (!sum || !head_counts.contains(*sum))
+        refuse(fmt::format("the ranks have {} heads together, the components have {}", fmt::join(list, "+"),
+                           fmt::join(head_counts, " or ")));
+    }
   }
 
-  static std::optional<uint64_t> sum_of(const std::vector<uint64_t>& numbers) {
+  // Each of tp numbers.
+  std::vector<std::span<const uint64_t>> head_lists() const {
+    std::vector<std::span<const uint64_t>> lists;
+    for (size_t begin = 0; begin < request_.heads_per_rank.size(); begin += request_.tp)
+      lists.push_back(std::span(request_.heads_per_rank).subspan(begin, request_.tp));
+    return lists;
+  }
+
+  static std::optional<uint64_t> sum_of(std::span<const uint64_t> numbers) {
     return std::accumulate(numbers.begin(), numbers.end(), Checked(0)).value();
   }
 
@@ -134,9 +145,12 @@ class Partitioner {
     const uint64_t head_count = component.head_count;
     const uint64_t tp = request_.tp;
     std::vector<HeadShare> shares;
-    if (!request_.heads_per_rank.empty() && sum_of(request_.heads_per_rank) == head_count) {
+    const std::vector<std::span<const uint64_t>> lists = head_lists();
+    const auto stated = std::find_if(lists.begin(), lists.end(),
+                                     [&](std::span<const uint64_t> list) { return sum_of(list) == head_count; });
+    if (stated != lists.end()) {
       uint64_t begin = 0;
-      for (const uint64_t count : request_.heads_per_rank) {
+      for (const uint64_t count : *stated) {
         shares.push_back(HeadShare{Range(begin, begin + count), {}});
         begin += count;
       }

@@ -8,23 +8,18 @@
 #include <vector>
 
 #include "model/diagnostics.h"
+#include "model/engine.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/placement.h"
 #include "model/valid.h"
 
 namespace crossdock {
 
-// Whose rule shares out the layers that do not divide by the number of pipeline stages.
-enum class Engine {
-  kVllm,    // one more for each stage before the last, from the back (vllm/distributed/utils.py, get_pp_indices)
-  kSglang,  // one more for each of the last stages (sglang's get_pp_indices)
-};
-
 struct PartitionRequest {
   std::string name;
   ResourceId resource;
   RevisionId revision;
-  Engine engine = Engine::kVllm;
+  Engine engine = Engine::kVllm;  // whose rule shares out layers that the number of stages does not divide
   uint64_t dp = 1;
   uint64_t pp = 1;
   uint64_t tp = 1;
@@ -32,7 +27,9 @@ struct PartitionRequest {
   uint64_t cp_block_tokens = 1;  // tokens are dealt to the context-parallel ranks in blocks of this size
   uint64_t layer_count = 0;      // that the pipeline splits; layers of the schema above it are on the last stage
   std::vector<uint64_t> layers_per_stage;  // instead of the engine's rule
-  std::vector<uint64_t> heads_per_rank;    // instead of equal shares, for components whose head count is their sum
+  // Instead of equal shares: lists of tp numbers, one after another, each for the components whose head count is its
+  // sum.
+  std::vector<uint64_t> heads_per_rank;
   std::optional<Paging> paging;
 };
 
@@ -45,7 +42,9 @@ inline constexpr uint64_t kParticipantsMax = uint64_t{1} << 17;
 std::optional<Valid<PlacementManifest>> partition(const Valid<CacheSchema>& schema, const PartitionRequest& request,
                                                   Diagnostics& diagnostics);
 
-// The layers of each stage by the engine's rule. Requires 1 <= stage_count.
+// The layers of each stage by the engine's rule: those that do not divide go, one each, to the stages before the last
+// from the back (vLLM, vllm/distributed/utils.py, get_pp_indices) or to the last stages (SGLang's function of that
+// name). Requires 1 <= stage_count.
 std::vector<uint64_t> split_layers(Engine engine, uint64_t layer_count, uint64_t stage_count);
 
 }  // namespace crossdock

@@ -139,7 +139,8 @@ class PoolBuilder {
         return refuse(
             Rule::kTokenAlignment, place_of(piece),
             fmt::format("pages of {} tokens cut a row of {} tokens", request_.page_tokens, *component.tokens_per_row));
-      const Range live = live_tokens(placement_.cache_schema.groups[group], component, binding_.tokens);
+      const LiveTokens& life = placement_.cache_schema.groups[group].live_of(component.name);
+      const Range live = live_pages(life, component, binding_.tokens, request_.whole_pages ? request_.page_tokens : 1);
       piece.tokens = paged(live, ownership.tokens);
       if (piece.tokens == nullptr) return false;
       if (piece.tokens->runs.empty()) return true;

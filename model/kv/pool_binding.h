@@ -25,6 +25,9 @@ struct PoolRequest {
   // True: a region for each component and layer ("key-007"). False: one for each component and layer group ("key-g0"),
   // its layers one after another. Names that leave no room for the number have their SHA-256 ("HEX~007") instead.
   bool region_per_layer = false;
+  // True: the rows of a window or chunk begin at its page, as a serving engine keeps whole pages. False: at the first
+  // live one.
+  bool whole_pages = false;
   std::optional<uint64_t> shuffle_seed;  // pages lie in random slots of the pool; empty: in the first ones, in order
   uint64_t spare_pages = 0;              // slots of the pool that hold no page
   std::string device_kind = "host";

@@ -40,11 +40,15 @@ void check_component(const Component& component, const std::string& place, Diagn
                                 component.head_dim, component.item_bytes));
 }
 
+void check_life(const LiveTokens& live, const std::string& place, Diagnostics& diagnostics) {
+  if (live.kind != LiveTokens::Kind::kAll && live.tokens == 0)
+    diagnostics.add(Rule::kFieldMinimum, place, "live_tokens: 0 tokens is below 1");
+}
+
 void check_group(const LayerGroup& group, const std::string& place, Diagnostics& diagnostics) {
   if (group.layers.empty()) diagnostics.add(Rule::kGroupEmpty, place, "the group has no layers");
   if (group.components.empty()) diagnostics.add(Rule::kGroupEmpty, place, "the group has no components");
-  if (group.window_tokens && *group.window_tokens == 0)
-    diagnostics.add(Rule::kFieldMinimum, place, "window_tokens 0 is below 1");
+  check_life(group.live, place, diagnostics);
   const Component* previous = nullptr;
   for (const Component& component : group.components) {
     check_component(component, fmt::format("{} component '{}'", place, component.name.text()), diagnostics);
@@ -53,14 +57,47 @@ void check_group(const LayerGroup& group, const std::string& place, Diagnostics&
                       fmt::format("component '{}' is listed twice", component.name.text()));
     previous = &component;
   }
+  for (size_t i = 0; i < group.component_life.size(); ++i) {
+    const ComponentLife& life = group.component_life[i];
+    const std::string where = fmt::format("{} component_live_tokens of '{}'", place, life.component.text());
+    check_life(life.live, where, diagnostics);
+    if (group.find(life.component) == nullptr)
+      diagnostics.add(Rule::kComponentUnknown, where, "the group has no such component");
+    if (i > 0 && group.component_life[i - 1].component == life.component)
+      diagnostics.add(Rule::kComponentRepeated, where, "the component is listed twice");
+  }
+}
+
+// The one form of a group's rules: that of the first component with rows is the group's own, and the others are listed
+// where they differ. A state has no tokens, so none is listed for it.
+void canonicalize_life(LayerGroup& group) {
+  std::stable_sort(group.component_life.begin(), group.component_life.end(),
+                   [](const ComponentLife& a, const ComponentLife& b) { return a.component < b.component; });
+  const auto repeated = [](const ComponentLife& a, const ComponentLife& b) { return a.component == b.component; };
+  const std::vector<ComponentLife>& listed = group.component_life;
+  if (listed.empty() || std::adjacent_find(listed.begin(), listed.end(), repeated) != listed.end()) return;
+  if (std::any_of(listed.begin(), listed.end(),
+                  [&](const ComponentLife& life) { return group.find(life.component) == nullptr; }))
+    return;  // validation refuses it
+  const auto first = std::find_if(group.components.begin(), group.components.end(),
+                                  [](const Component& component) { return !component.is_state(); });
+  const LiveTokens own = first == group.components.end() ? group.live : group.live_of(first->name);
+  std::vector<ComponentLife> others;
+  for (const Component& component : group.components)
+    if (!component.is_state() && group.live_of(component.name) != own)
+      others.push_back({component.name, group.live_of(component.name)});
+  group.live = own;
+  group.component_life = std::move(others);
 }
 
 }  // namespace
 
 void canonicalize(CacheSchema& schema) {
-  for (LayerGroup& group : schema.groups)
+  for (LayerGroup& group : schema.groups) {
     std::stable_sort(group.components.begin(), group.components.end(),
                      [](const Component& a, const Component& b) { return a.name < b.name; });
+    canonicalize_life(group);
+  }
   std::stable_sort(schema.groups.begin(), schema.groups.end(),
                    [](const LayerGroup& a, const LayerGroup& b) { return a.layers < b.layers; });
 }

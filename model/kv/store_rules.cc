@@ -48,15 +48,46 @@ class LayoutCoverage {
       if (part.components[i] == part.components[i - 1])
         diagnostics_.add(Rule::kComponentRepeated, place,
                          fmt::format("component '{}' is listed twice", part.components[i].text()));
+    std::optional<Life> first;
+    bool alike = true;
     index_.for_each_piece(part.layers, [&](Range layers, size_t group) {
       if (group == LayerIndex::kNoGroup)
         diagnostics_.add(Rule::kLayerUnknown, place,
                          fmt::format("layers {} are not in the cache schema", set_text({layers})));
       else
-        for (const ComponentName& name : part.components) check_piece(part, place, layers, group, name);
+        for (const ComponentName& name : part.components) {
+          check_piece(part, place, layers, group, name);
+          alike = alike && check_life(place, layers, group, name, first);
+        }
       // Ends the walk; check_component() then reports the limit.
       return box_count_ <= kBoxesMax;
     });
+  }
+
+  // The rows of a part that were seen first.
+  struct Life {
+    LiveTokens live;
+    Range layers;
+    const ComponentName* component;
+  };
+
+  // A page object is whole or it is not stored. One with rows of a window and rows that live for ever would be lost
+  // once the window has left its page. False, with a diagnostic, when these rows live otherwise than the first.
+  bool check_life(const std::string& place, Range layers, size_t group, const ComponentName& name,
+                  std::optional<Life>& first) {
+    const LayerGroup& of = layout_.cache_schema.groups[group];
+    const Component* component = of.find(name);
+    if (component == nullptr || component->is_state()) return true;
+    const LiveTokens& live = of.live_of(name);
+    if (!first) first = Life{live, layers, &name};
+    if (first->live == live) return true;
+    diagnostics_.add(
+        Rule::kPartLife, place,
+        fmt::format("keeps {} of component '{}' of layers {}, and {} of '{}' of layers {}; they need parts "
+                    "of their own",
+                    first->live.to_text(), first->component->text(), set_text({first->layers}), live.to_text(),
+                    name.text(), set_text({layers})));
+    return false;
   }
 
   void check_piece(const StorePart& part, const std::string& place, Range layers, size_t group,

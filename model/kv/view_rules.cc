@@ -123,7 +123,12 @@ class ViewCoverage {
     index_.for_each_piece(IntervalSet{view.layers}, [&](Range layers, size_t group_index) {
       if (!take_boxes(1, tokens->ranges().size())) return too_many();
       Sides& sides = sides_[{group_index, view.component}];
-      for (const Range range : tokens->ranges()) {
+      const Range ignored = ignored_rows(view, group_index);
+      for (const Range stated : tokens->ranges()) {
+        // Only the begin of a view can lie there.
+        const Range range =
+            ignored.contains(stated.begin()) ? Range(std::min(stated.end(), ignored.end()), stated.end()) : stated;
+        if (range.empty()) continue;
         sides.given.push_back(Box{layers, view.heads, view.dims, range});
         sides.view_of.push_back(view_index);
       }
@@ -149,6 +154,22 @@ class ViewCoverage {
     std::vector<Box> given;
     std::vector<size_t> view_of;  // given box -> view
   };
+
+  // Runtimes keep whole pages, so a view may begin at the page that holds the first live token: the rows before it are
+  // left out of the comparison, and no plan reads them unless it is for stores of whole pages. Pages without a live
+  // token may be those of another request by now, so they stay in it and are refused.
+  Range ignored_rows(const View& view, size_t group_index) const {
+    const LayerGroup& group = schema_.groups[group_index];
+    const Component* component = group.find(view.component);
+    if (component == nullptr || component->is_state()) return Range();
+    const Range live = live_tokens(group, *component, document_.tokens);
+    const PageTable* table = view.cycle ? nullptr : table_of(document_, view);
+    const uint64_t in_page = table == nullptr || live.empty() || live.begin() < table->token_begin
+                                 ? 0
+                                 : std::min((live.begin() - table->token_begin) % table->page_tokens,
+                                            live.begin() - document_.tokens.begin());
+    return live.empty() ? Range() : Range(live.begin() - in_page, live.begin());
+  }
 
   // False when the product passes what is left.
   bool take_boxes(uint64_t a, uint64_t b) {

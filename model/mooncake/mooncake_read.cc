@@ -188,7 +188,7 @@ PlacementManifest convert(const StatedPlacement& stated) {
   placement.revision = RevisionId(stated.revision);
   placement.cache_schema.groups = {
       LayerGroup{.layers = descriptor.layers,
-                 .window_tokens = std::nullopt,
+                 .live = LiveTokens::all(),
                  .components = {make_component(kKey, descriptor, descriptor.key_head_dim),
                                 make_component(kValue, descriptor, descriptor.value_head_dim)}}};
   placement.topology = stated.topology;

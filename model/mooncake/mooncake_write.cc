@@ -23,7 +23,8 @@ void check_schema(const CacheSchema& schema, Diagnostics& diagnostics) {
   };
   if (schema.groups.size() != 1) return refuse(fmt::format("{} layer groups, must be one", schema.groups.size()));
   const LayerGroup& group = schema.groups.front();
-  if (group.window_tokens) refuse("a sliding window has no place");
+  if (group.live != LiveTokens::all() || !group.component_life.empty())
+    refuse("rows that do not live for all tokens (a window or chunks) have no place");
   const std::vector<Component>& components = group.components;
   if (components.size() != 2 || components[0].name.text() != kKey || components[1].name.text() != kValue)
     return refuse("the components must be 'key' and 'value'");

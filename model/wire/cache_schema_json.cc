@@ -4,10 +4,17 @@
 namespace crossdock {
 namespace {
 
+constexpr auto kComponentLife = form::object([](auto& fields, auto& life) {
+  fields.required("component", life.component, form::kName);
+  fields.required("live_tokens", life.live, form::kLiveTokens);
+});
+
 constexpr auto kGroup = form::object([](auto& fields, auto& group) {
+  fields.usual("component_live_tokens", group.component_life, std::vector<ComponentLife>{},
+               form::list_of(kComponentLife));
   fields.required("components", group.components, form::list_of(form::kComponent));
   fields.required("layers", group.layers, form::kIntervals);
-  fields.required("live_tokens", group.window_tokens, form::kLiveTokens);
+  fields.required("live_tokens", group.live, form::kLiveTokens);
 });
 
 constexpr auto kCacheSchema = [](auto& fields, auto& schema) {

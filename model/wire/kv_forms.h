@@ -1,12 +1,16 @@
 // JSON forms of what several documents of a KV cache share.
 #pragma once
 
+#include <array>
+#include <string_view>
+#include <type_traits>
+
+#include "model/kv/live_tokens.h"
 #include "model/wire/describe.h"
 
 namespace crossdock::form {
 
 inline constexpr OptionalKinds kTokenAxisKinds = {{"rows", "state"}, 0};
-inline constexpr OptionalKinds kLiveTokenKinds = {{"all", "window"}, 1};
 
 // {"kind":"rows","tokens_per_row":n}, or {"kind":"state"} for a component without a token axis.
 inline constexpr auto kTokenAxis = object([](auto& fields, auto& tokens_per_row) {
@@ -23,9 +27,14 @@ inline constexpr auto kComponent = object([](auto& fields, auto& component) {
   fields.required("token_axis", component.tokens_per_row, kTokenAxis);
 });
 
-// Without a window all tokens live.
-inline constexpr auto kLiveTokens = object([](auto& fields, auto& window_tokens) {
-  describe_optional(fields, kLiveTokenKinds, "tokens", window_tokens, number(1));
+// In the order of LiveTokens::Kind.
+inline constexpr std::array<std::string_view, 3> kLiveTokenKinds = {"all", "window", "chunk"};
+
+inline constexpr auto kLiveTokens = object([](auto& fields, auto& live) {
+  const size_t kind = fields.kind(kLiveTokenKinds, static_cast<size_t>(live.kind));
+  if constexpr (std::remove_reference_t<decltype(fields)>::kReads)
+    live = LiveTokens{kind < kLiveTokenKinds.size() ? static_cast<LiveTokens::Kind>(kind) : LiveTokens::Kind::kAll, 0};
+  if (live.kind != LiveTokens::Kind::kAll) fields.required("tokens", live.tokens, number(1));
 });
 
 inline constexpr auto kCycle = object([](auto& fields, auto& cycle) {

@@ -190,8 +190,8 @@ class Lowering {
     const uint64_t tokens_per_row = tensor.component.tokens_per_row.value_or(1);
     // Live and Asked once more, from the bindings' interval: a plan made without a snapshot is about more tokens than
     // the pages of this operation hold.
-    within_ = live_tokens(LayerGroup{{}, tensor.window_tokens, {}}, tensor.component, source_.tokens())
-                  .intersect(tensor.tokens);
+    within_ =
+        live_pages(tensor.live, tensor.component, source_.tokens(), plan_.live_page_tokens).intersect(tensor.tokens);
     const ViewClasses& source_classes =
         index_of(source_, source_views_, source).classes(tensor.component.name, tokens_per_row);
     const ViewClasses& target_classes =

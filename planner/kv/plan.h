@@ -41,7 +41,7 @@ std::string_view plan_kind_name(PlanKind kind);
 struct PlanTensor {
   Component component;
   IntervalSet layers;
-  std::optional<uint64_t> window_tokens;
+  LiveTokens live;
   Range tokens;  // required of the targets: live tokens of the snapshot within the plan's tokens; [0,1) for a state
 
   friend bool operator==(const PlanTensor&, const PlanTensor&) = default;
@@ -68,6 +68,7 @@ struct TransferPlan {
   Sha256Digest target_digest;
   std::optional<Range> snapshot_tokens;  // the snapshot's interval, which decides what lives in a window
   Range tokens = Range::all();           // what is asked for
+  uint64_t live_page_tokens = 1;         // live tokens begin at a multiple of this, at least 1
   std::vector<PlanEnd> sources;          // sorted; those with an edge
   std::vector<PlanEnd> targets;          // sorted; all that the plan is for, also those that need nothing
   std::vector<PlanTensor> tensors;       // in the order of layers, then of component names

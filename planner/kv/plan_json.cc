@@ -105,7 +105,7 @@ struct SideForm {
 constexpr auto kTensor = form::object([](auto& fields, auto& tensor) {
   fields.required("component", tensor.component, form::kComponent);
   fields.required("layers", tensor.layers, form::kIntervals);
-  fields.required("live_tokens", tensor.window_tokens, form::kLiveTokens);
+  fields.required("live_tokens", tensor.live, form::kLiveTokens);
   fields.required("tokens", tensor.tokens, form::kInterval);
 });
 
@@ -170,6 +170,7 @@ constexpr auto kPlan = form::object([](auto& fields, auto& document) {
   const KindForm& form = kind < kPlanKinds.size() ? form_of(kPlanKinds[kind].kind) : kAnyKind;
   if constexpr (std::remove_reference_t<decltype(fields)>::kReads) plan.kind = form.kind;
   fields.required("layer_sets", plan.layer_sets, form::list_of(form::kIntervals));
+  fields.usual("live_page_tokens", plan.live_page_tokens, uint64_t{1}, form::number(1));
   fields.optional("snapshot_tokens", plan.snapshot_tokens, form::kInterval);
   fields.required("source", document.source, SideForm{form.sources});
   fields.required("sources", plan.sources, form::list_of(form::kName));

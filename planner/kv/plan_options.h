@@ -30,6 +30,9 @@ struct NicGroup {
 struct PlanOptions {
   std::optional<Range> snapshot_tokens;  // the snapshot's interval: windows keep their last tokens only
   Range tokens = Range::all();           // plan only these of it
+  // Rows of windows and chunks are moved from the begin of the page of this many tokens on that holds the first live
+  // one: for stores that keep whole pages, where the source has them.
+  uint64_t live_page_tokens = 1;
   // The source's data-parallel rank. Without it the target's rank mod the number of available ranks, sorted, decides;
   // with kBalanced any rank may serve.
   std::optional<uint64_t> source_dp;

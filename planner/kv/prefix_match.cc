@@ -19,45 +19,88 @@
 namespace crossdock {
 namespace {
 
-// How many parts of what a page needs depends only on how far it lies from the end of the prefix: the nearer, the more
-// groups are live in it. Groups that are live equally far make up a level; level l needs the parts of levels 1 to l,
-// and level 0 needs none.
-// Levels turn "which groups are live in this page" into one number, so that presence is remembered as one count per
-// page and layout.
-class Levels {
+// A rule of life, in pages: which of the n pages of a prefix have rows that live by it, the last reach(n) of them.
+class Reach {
  public:
-  Levels(const CacheSchema& schema, uint64_t page_tokens, uint64_t page_count) {
-    std::vector<uint64_t> reaches;
-    for (const LayerGroup& group : schema.groups) {
-      // A window that reaches back over all pages of the request is as good as none.
-      const uint64_t reach =
-          group.window_tokens ? std::min(div_round_up(*group.window_tokens, page_tokens), page_count) : page_count;
-      reaches.push_back(reach);
-      const bool has_rows = std::any_of(group.components.begin(), group.components.end(),
-                                        [](const Component& component) { return !component.is_state(); });
-      if (has_rows) reach_.push_back(reach);
-    }
-    std::sort(reach_.begin(), reach_.end(), std::greater<>());
-    reach_.erase(std::unique(reach_.begin(), reach_.end()), reach_.end());
-    for (const uint64_t reach : reaches) of_group_.push_back(level_of(reach));
+  Reach(const LiveTokens& live, uint64_t page_tokens) : live_(live), page_tokens_(page_tokens) {}
+
+  uint64_t operator()(uint64_t count) const {
+    const Range tokens = live_.of(Range(0, count * page_tokens_));  // the whole request fits in 64 bits
+    return tokens.empty() ? 0 : count - tokens.begin() / page_tokens_;
+  }
+  // Whether no page lives by `other` in any prefix of up to `count_max` pages that does not live by this rule too.
+  bool covers(const Reach& other, uint64_t count_max) const {
+    if (live_.covers(other.live_) || keeps_all(count_max)) return true;
+    return live_.kind == LiveTokens::Kind::kWindow && most(count_max) >= other.most(count_max);
+  }
+  // Two rules that no prefix tells apart: a window that reaches back over all pages is as good as none.
+  bool equals(const Reach& other, uint64_t count_max) const {
+    return covers(other, count_max) && other.covers(*this, count_max);
   }
 
-  size_t count() const { return reach_.size(); }
-  // Of the groups that are live furthest back; 0 when no group has rows.
-  uint64_t longest_reach() const { return reach_.empty() ? 0 : reach_.front(); }
-  size_t of_group(size_t group) const { return of_group_[group]; }
-  // Of the page with `distance` pages between it and the end of the prefix.
-  size_t at(uint64_t distance) const { return level_of(distance + 1); }
-
  private:
-  // How many levels reach back at least this far. O(log levels).
-  size_t level_of(uint64_t reach) const {
-    const auto end = std::partition_point(reach_.begin(), reach_.end(), [&](uint64_t own) { return own >= reach; });
+  // Whether all pages live, in each prefix of up to `count_max` pages. At a multiple of its size a chunk keeps none.
+  bool keeps_all(uint64_t count_max) const {
+    if (live_.kind == LiveTokens::Kind::kChunk) return live_.tokens > count_max * page_tokens_;
+    return most(count_max) == count_max;
+  }
+  // The largest reach in prefixes of up to `count_max` pages.
+  uint64_t most(uint64_t count_max) const {
+    if (live_.kind == LiveTokens::Kind::kAll) return count_max;
+    // A chunk may begin within a page, and ends before the next multiple.
+    const uint64_t pages = live_.kind == LiveTokens::Kind::kWindow
+                               ? div_round_up(live_.tokens, page_tokens_)
+                               : saturating_add(div_round_up(live_.tokens, page_tokens_), 1);
+    return std::min(pages, count_max);
+  }
+
+  LiveTokens live_;
+  uint64_t page_tokens_;
+};
+
+// How many parts of what a page needs depends on how far it lies from the end of the prefix: the nearer, the more
+// rules of life reach it. Rules that reach equally far make up a level; level l needs the parts of levels 1 to l, and
+// level 0 needs none. Each level covers those after it. Levels turn "what lives in this page" into one number, so that
+// presence is remembered as one count for each page and layout.
+class Levels {
+ public:
+  Levels(const CacheSchema& schema, uint64_t page_tokens, uint64_t page_count)
+      : page_tokens_(page_tokens), page_count_(page_count) {
+    for (const LayerGroup& group : schema.groups)
+      for (const Component& component : group.components) {
+        if (component.is_state()) continue;
+        const Reach reach(group.live_of(component.name), page_tokens);
+        auto at = reach_.begin();
+        while (at != reach_.end() && !at->equals(reach, page_count) && at->covers(reach, page_count)) ++at;
+        if (at == reach_.end() || !at->equals(reach, page_count)) at = reach_.insert(at, reach);
+      }
+    for (size_t i = 1; i < reach_.size(); ++i) nested_ &= reach_[i - 1].covers(reach_[i], page_count);
+  }
+
+  // False when two rules reach back further than each other, a window and chunks for example: there are no levels then.
+  bool nested() const { return nested_; }
+  size_t count() const { return reach_.size(); }
+  // Of the rule that reaches furthest back in a prefix of `count` pages; 0 when no component has rows.
+  uint64_t longest_reach(uint64_t count) const { return reach_.empty() ? 0 : reach_.front()(count); }
+  // Of rows that live by this rule.
+  size_t of(const LiveTokens& live) const {
+    const Reach reach(live, page_tokens_);
+    size_t level = 0;
+    while (!reach_[level].equals(reach, page_count_)) ++level;
+    return level + 1;
+  }
+  // Of the page with `distance` pages between it and the end of a prefix of `count` pages.
+  size_t at(uint64_t distance, uint64_t count) const {
+    const auto end =
+        std::partition_point(reach_.begin(), reach_.end(), [&](const Reach& reach) { return reach(count) > distance; });
     return static_cast<size_t>(end - reach_.begin());
   }
 
-  std::vector<uint64_t> reach_;  // descending: pages of each level
-  std::vector<size_t> of_group_;
+ private:
+  uint64_t page_tokens_;
+  uint64_t page_count_;
+  std::vector<Reach> reach_;
+  bool nested_ = true;
 };
 
 // The parts of one layout that have objects of one kind.
@@ -73,11 +116,11 @@ std::optional<size_t> part_level(const StorePart& part, PageObject object, const
                                  const LayerIndex& index, const Levels& levels) {
   std::optional<size_t> lowest;
   index.for_each_piece(part.layers, [&](Range, size_t group) {
-    const bool holds = std::any_of(part.components.begin(), part.components.end(), [&](const ComponentName& name) {
-      return schema.groups[group].find(name)->is_state() == (object == PageObject::kState);
-    });
-    const size_t level = object == PageObject::kState ? 1 : levels.of_group(group);
-    if (holds && (!lowest || level < *lowest)) lowest = level;
+    for (const ComponentName& name : part.components) {
+      if (schema.groups[group].find(name)->is_state() != (object == PageObject::kState)) continue;
+      const size_t level = object == PageObject::kState ? 1 : levels.of(schema.groups[group].live_of(name));
+      if (!lowest || level < *lowest) lowest = level;
+    }
   });
   return lowest;
 }
@@ -216,6 +259,7 @@ class Matcher {
         rows_(PageObject::kRows, catalog, levels_, pages, inventory),
         state_(PageObject::kState, catalog, levels_, pages, inventory) {}
 
+  bool nested() const { return levels_.nested(); }
   std::optional<uint64_t> lookup_count_worst() const {
     return checked_mul(page_count_, rows_.part_count() + state_.part_count());
   }
@@ -227,9 +271,12 @@ class Matcher {
     match.page_count = longest();
     match.token_count = match.page_count * page_tokens_;
     choose_sources(match);
-    if (match.page_count < page_count_)
-      match.stop = is_lost(match.page_count, levels_.count()) ? rows_.stop(match.page_count, levels_.count())
-                                                              : state_.stop(match.page_count, 1);
+    if (match.page_count < page_count_) {
+      // What the prefix of one page more lacks: it is in its last page, since all others served a shorter one.
+      const size_t level = levels_.at(0, match.page_count + 1);
+      match.stop =
+          is_lost(match.page_count, level) ? rows_.stop(match.page_count, level) : state_.stop(match.page_count, 1);
+    }
     match.lookup_count = rows_.lookup_count() + state_.lookup_count();
     return match;
   }
@@ -240,8 +287,8 @@ class Matcher {
   // No prefix is longer: the pages before the first that a group lacks which is live in all pages.
   uint64_t upper_bound() {
     uint64_t page = 0;
-    // No group is live in all pages, so no first page limits all prefixes.
-    if (levels_.longest_reach() < page_count_) return page_count_;
+    // No rule keeps all pages, so no first page limits all prefixes.
+    if (levels_.longest_reach(page_count_) < page_count_) return page_count_;
     while (page < page_count_ && !is_lost(page, 1)) ++page;
     return page;
   }
@@ -251,9 +298,9 @@ class Matcher {
   // The state first: it is one look-up for the whole prefix, and needs no rows.
   std::optional<uint64_t> lost_page(uint64_t count) {
     if (state_.exist() && !state_.choose(count - 1, 1)) return count - 1;
-    const uint64_t live = std::min(count, levels_.longest_reach());
+    const uint64_t live = levels_.longest_reach(count);
     for (uint64_t distance = 0; distance < live; ++distance)
-      if (is_lost(count - 1 - distance, levels_.at(distance))) return count - 1 - distance;
+      if (is_lost(count - 1 - distance, levels_.at(distance, count))) return count - 1 - distance;
     return std::nullopt;
   }
 
@@ -273,8 +320,8 @@ class Matcher {
     const uint64_t count = match.page_count;
     std::optional<size_t> layout;  // of the page before
     size_t needed_count = 0;
-    for (uint64_t page = count - std::min(count, levels_.longest_reach()); page < count; ++page) {
-      const size_t level = levels_.at(count - 1 - page);
+    for (uint64_t page = count - levels_.longest_reach(count); page < count; ++page) {
+      const size_t level = levels_.at(count - 1 - page, count);
       const std::optional<size_t> chosen = rows_.choose(page, level, layout);
       CHECK(chosen.has_value());  // longest() found it restorable
       if (chosen == layout && rows_.needed_count(*chosen, level) == needed_count) {
@@ -321,6 +368,9 @@ Result<PrefixMatch> match_prefix(const LayoutCatalog& catalog, std::span<const P
     return match;
   }
   Matcher matcher(catalog, pages, inventory);
+  if (!matcher.nested())
+    return Status(Code::kInvalidArgument,
+                  "prefix match: a window and chunks of the cache schema reach back further than each other by turns");
   const std::optional<uint64_t> worst = matcher.lookup_count_worst();
   if (!worst || *worst > limits.lookup_count_max)
     return Status(Code::kResourceExhausted, fmt::format("prefix match: {} pages may take more look-ups than {}",

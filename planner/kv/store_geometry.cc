@@ -136,15 +136,16 @@ std::string part_key(const Ownership& owned, uint64_t layer_max, uint64_t head_m
 
 class ObjectBuilder {
  public:
-  ObjectBuilder(const StoreLayout& layout, const StoreGeometry& geometry, Range tokens, SnapshotObjects& result)
-      : layout_(layout), geometry_(geometry), tokens_(tokens), result_(result) {}
+  ObjectBuilder(const StoreLayout& layout, const StoreGeometry& geometry, Range tokens, uint64_t live_page_tokens,
+                SnapshotObjects& result)
+      : layout_(layout), geometry_(geometry), tokens_(tokens), live_page_tokens_(live_page_tokens), result_(result) {}
 
   // False past the limit of views.
   bool run() {
     for (const StoreArray& array : geometry_.arrays) {
       const LayerGroup& group = layout_.cache_schema.groups[array.group];
       const Component& component = group.components[array.component];
-      const Range live = live_tokens(group, component, tokens_);
+      const Range live = live_pages(group.live_of(component.name), component, tokens_, live_page_tokens_);
       if (component.is_state()) {
         if (!add_views(array, component, live, kState)) return false;
         continue;
@@ -214,6 +215,7 @@ class ObjectBuilder {
   const StoreLayout& layout_;
   const StoreGeometry& geometry_;
   Range tokens_;
+  uint64_t live_page_tokens_;
   SnapshotObjects& result_;
   std::map<std::pair<uint32_t, uint64_t>, RegionId> ids_;
 };
@@ -224,6 +226,35 @@ std::optional<StoreGeometry> store_geometry(const Valid<StoreLayout>& layout, Di
   return GeometryBuilder(*layout, diagnostics).run();
 }
 
+namespace {
+
+using PartRegion = std::tuple<IntervalSet, std::vector<ComponentName>, IntervalSet>;
+
+// Cuts what a writer owns where rows live differently, because an object is whole or it is not stored: one that mixed
+// rows of a window with rows that live for ever would be lost as soon as the window has left its page. States go with
+// the first rows of their layers.
+void add_regions(const CacheSchema& schema, const LayerIndex& index, const Ownership& owned,
+                 std::set<PartRegion>& regions) {
+  std::map<std::pair<LiveTokens, std::vector<ComponentName>>, std::vector<Range>> pieces;
+  index.for_each_piece(owned.layers, [&](Range layers, size_t group) {
+    std::map<LiveTokens, std::vector<ComponentName>> by_life;
+    std::vector<ComponentName> states;
+    for (const ComponentName& name : owned.components)
+      if (schema.groups[group].find(name)->is_state())
+        states.push_back(name);
+      else
+        by_life[schema.groups[group].live_of(name)].push_back(name);
+    std::vector<ComponentName>& first = by_life.empty() ? by_life[LiveTokens::all()] : by_life.begin()->second;
+    first.insert(first.end(), states.begin(), states.end());
+    std::sort(first.begin(), first.end());
+    for (const auto& [live, components] : by_life) pieces[{live, components}].push_back(layers);
+  });
+  for (auto& [key, layers] : pieces)
+    regions.insert({IntervalSet::from_ranges(std::move(layers)), key.second, owned.heads});
+}
+
+}  // namespace
+
 std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& placement, std::optional<uint64_t> dp,
                                             ObjectOrder order, uint64_t page_tokens, const std::string& name,
                                             Diagnostics& diagnostics) {
@@ -232,7 +263,8 @@ std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& plac
   for (const Participant& participant : participants) lowest = std::min(lowest, participant.rank.dp);
   const uint64_t rank = dp.value_or(lowest);
 
-  std::set<std::tuple<IntervalSet, std::vector<ComponentName>, IntervalSet>> regions;
+  std::set<PartRegion> regions;
+  const LayerIndex index(placement->cache_schema);
   bool found = false;
   for (size_t i = 0; i < participants.size(); ++i) {
     if (participants[i].rank.dp != rank) continue;
@@ -240,7 +272,7 @@ std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& plac
     // Replica 0 alone has all elements, since a replica set is complete (rule replica-set). Equal regions of ranks that
     // share tokens out become one part.
     for (const Ownership& owned : placement->parts[i].owns)
-      if (owned.replica.ordinal == 0) regions.insert({owned.layers, owned.components, owned.heads});
+      if (owned.replica.ordinal == 0) add_regions(placement->cache_schema, index, owned, regions);
   }
   if (!found) {
     diagnostics.add(Rule::kPlanParticipant, fmt::format("placement '{}'", placement->name),
@@ -268,13 +300,13 @@ std::optional<Valid<StoreLayout>> layout_of(const Valid<PlacementManifest>& plac
 }
 
 std::optional<SnapshotObjects> snapshot_objects(const Valid<StoreLayout>& layout, const Sha256Digest& layout_digest,
-                                                Range tokens, Diagnostics& diagnostics) {
+                                                Range tokens, Diagnostics& diagnostics, uint64_t live_page_tokens) {
   const std::optional<StoreGeometry> geometry = store_geometry(layout, diagnostics);
   if (!geometry) return std::nullopt;
   SnapshotObjects result;
   result.layout_digest = layout_digest;
   result.tokens = tokens;
-  if (ObjectBuilder(*layout, *geometry, tokens, result).run()) return result;
+  if (ObjectBuilder(*layout, *geometry, tokens, live_page_tokens, result).run()) return result;
   diagnostics.add(Rule::kPlanLimit, "",
                   fmt::format("tokens {} in pages of {} need more than {} views", range_text(tokens),
                               layout->page_tokens, kStoreViewsMax));

@@ -72,7 +72,8 @@ inline constexpr uint64_t kStoreViewsMax = uint64_t{1} << 22;
 
 // Empty, and a diagnostic is added: size-overflow, or plan-limit past kStoreViewsMax views. `tokens` is the snapshot's
 // interval.
+// `live_page_tokens`: as of the plan (planner/kv/plan.h).
 std::optional<SnapshotObjects> snapshot_objects(const Valid<StoreLayout>& layout, const Sha256Digest& layout_digest,
-                                                Range tokens, Diagnostics& diagnostics);
+                                                Range tokens, Diagnostics& diagnostics, uint64_t live_page_tokens = 1);
 
 }  // namespace crossdock

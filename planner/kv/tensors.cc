@@ -83,11 +83,6 @@ class TensorMatch {
     const LayerGroup& source = source_.cache_schema().groups[group.source_group];
     const LayerGroup& target = target_.cache_schema().groups[group.target_group];
     group.first_tensor = result_.tensors.size();
-    if (source.window_tokens && (!target.window_tokens || *target.window_tokens > *source.window_tokens))
-      diagnostics_.add(Rule::kPlanSchema, fmt::format("layers {}", set_text(group.layers)),
-                       fmt::format("live_tokens: a window of {} tokens in the source is shorter than the target's {}",
-                                   *source.window_tokens,
-                                   target.window_tokens ? fmt::format("{}", *target.window_tokens) : "whole interval"));
     for (const Component& component : target.components) {
       const Component* found = source.find(component.name);
       const std::string differs = found == nullptr ? "the source has none" : difference(*found, component);
@@ -95,17 +90,30 @@ class TensorMatch {
         diagnostics_.add(Rule::kPlanSchema,
                          fmt::format("component {} of layers {}", component.name.text(), set_text(group.layers)),
                          differs);
+      check_life(source, target, component, group.layers);
       result_.tensors.push_back(
-          PlanTensor{component, group.layers, target.window_tokens, required_tokens(target, component)});
+          PlanTensor{component, group.layers, target.live_of(component.name), required_tokens(target, component)});
     }
+  }
+
+  // What lives in the target has to live in the source, whatever the length.
+  void check_life(const LayerGroup& source, const LayerGroup& target, const Component& component,
+                  const IntervalSet& layers) {
+    const LiveTokens& has = source.live_of(component.name);
+    const LiveTokens& needs = target.live_of(component.name);
+    if (component.is_state() || has.covers(needs)) return;
+    diagnostics_.add(Rule::kPlanSchema,
+                     fmt::format("component {} of layers {}", component.name.text(), set_text(layers)),
+                     fmt::format("live_tokens: {} in the source, {} in the target", has.to_text(), needs.to_text()));
   }
 
   // The intersection of Live and Asked for one component. Asked may not cut a row that Live does not cut, because a row
   // is copied as a whole.
   Range required_tokens(const LayerGroup& group, const Component& component) {
     if (component.is_state()) return Range(0, 1);
-    const Range live =
-        options_.snapshot_tokens ? live_tokens(group, component, *options_.snapshot_tokens) : own_tokens();
+    const Range live = options_.snapshot_tokens ? live_pages(group.live_of(component.name), component,
+                                                             *options_.snapshot_tokens, options_.live_page_tokens)
+                                                : own_tokens();
     const Range tokens = live.intersect(options_.tokens);
     const uint64_t unit = component.tokens_per_row.value_or(1);
     if (cuts_row(tokens, live, unit))

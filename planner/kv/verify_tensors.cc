@@ -47,10 +47,6 @@ std::string rows_text(const std::optional<uint64_t>& tokens_per_row) {
   return tokens_per_row ? fmt::to_string(*tokens_per_row) : "none (a state)";
 }
 
-std::string window_text(const std::optional<uint64_t>& window_tokens) {
-  return window_tokens ? fmt::to_string(*window_tokens) : "none";
-}
-
 // The first field in which two components of one name differ.
 // Not shared with planner/kv/tensors.cc, on purpose (planner/kv/verify_plan.cc).
 std::string difference(const Component& a, std::string_view a_side, const Component& b, std::string_view b_side) {
@@ -136,12 +132,6 @@ class TensorCheck {
   // Tensors of a group follow each other in the plan, and components in the group, by name.
   // A merge: `at` only moves on, so a group costs its components and its tensors.
   void check_groups(const LayerGroup& source, const LayerGroup& target, const IntervalSet& layers) {
-    if (source.window_tokens && (!target.window_tokens || *source.window_tokens < *target.window_tokens))
-      refuse(diagnostics_, Rule::kPlanSchema, [&] {
-        return std::pair(fmt::format("layers {}", set_text(layers)),
-                         fmt::format("window_tokens {} in the source keep less than {} in the target",
-                                     *source.window_tokens, window_text(target.window_tokens)));
-      });
     const std::vector<PlanTensor>& tensors = plan_.tensors;
     size_t at = static_cast<size_t>(
         std::lower_bound(tensors.begin(), tensors.end(), layers,
@@ -150,6 +140,7 @@ class TensorCheck {
     for (const Component& component : target.components) {
       if (!work_.spend(layers.ranges().size())) return;
       check_component(source.find(component.name), component, layers);
+      check_life(source, target, component, layers);
       const auto is_of_group = [&] { return at < tensors.size() && tensors[at].layers == layers; };
       while (is_of_group() && tensors[at].component.name < component.name) ++at;
       if (is_of_group() && tensors[at].component.name == component.name) {
@@ -174,6 +165,17 @@ class TensorCheck {
       });
   }
 
+  void check_life(const LayerGroup& source, const LayerGroup& target, const Component& component,
+                  const IntervalSet& layers) {
+    const LiveTokens& has = source.live_of(component.name);
+    const LiveTokens& needs = target.live_of(component.name);
+    if (component.is_state() || has.covers(needs)) return;
+    refuse(diagnostics_, Rule::kPlanSchema, [&] {
+      return std::pair(place_of(layers, component),
+                       fmt::format("{} live in the source, {} in the target", has.to_text(), needs.to_text()));
+    });
+  }
+
   void check_tensor(const PlanTensor& tensor, const LayerGroup& group, const Component& component) {
     const auto differs = [&](auto make_message) {
       refuse(diagnostics_, Rule::kPlanTensor,
@@ -181,10 +183,10 @@ class TensorCheck {
     };
     if (tensor.component != component)
       differs([&] { return difference(tensor.component, "the plan", component, "the target"); });
-    if (tensor.window_tokens != group.window_tokens)
+    if (tensor.live != group.live_of(component.name))
       differs([&] {
-        return fmt::format("window_tokens {} in the plan, {} in the target", window_text(tensor.window_tokens),
-                           window_text(group.window_tokens));
+        return fmt::format("live_tokens: {} in the plan, {} in the target", tensor.live.to_text(),
+                           group.live_of(component.name).to_text());
       });
     const Range present = present_tokens(group, component);
     const Range tokens = component.is_state() ? present : present.intersect(plan_.tokens);
@@ -206,7 +208,8 @@ class TensorCheck {
   // Before the plan asks for less.
   Range present_tokens(const LayerGroup& group, const Component& component) const {
     if (component.is_state()) return Range(0, 1);
-    if (plan_.snapshot_tokens) return live_tokens(group, component, *plan_.snapshot_tokens);
+    if (plan_.snapshot_tokens)
+      return live_pages(group.live_of(component.name), component, *plan_.snapshot_tokens, plan_.live_page_tokens);
     // A store layout takes any tokens: those of the source are put into it.
     return target_.kind() == SideKind::kStoreLayout ? source_.tokens() : target_.tokens();
   }

@@ -60,7 +60,10 @@ TEST_F(Cli, OptionsThatDoNotGoTogetherAreRefused) {
   };
   const std::string no_model = "give either --config FILE or --schema FILE as the model";
   const std::string of_config =
-      "--kv-dtype, --kv-scales and --draft-layers need --config: a cache schema states its dtypes and layers";
+      "--kv-dtype, --mamba-cache-dtype, --mamba-ssm-cache-dtype and --kv-scales need --config: a cache schema states "
+      "its dtypes";
+  const std::string of_drafts =
+      "--draft-layers with --schema needs --layer-count: layers from that number on are draft layers";
   const std::string no_direction = "give either --from FORMAT or --to FORMAT";
   const std::vector<Usage> table = {
       {{"schema"}, no_model},
@@ -68,7 +71,7 @@ TEST_F(Cli, OptionsThatDoNotGoTogetherAreRefused) {
       {{"schema", "--config", kLlama, "--schema", "cache_schema.json"}, no_model},
       {{"schema", "--schema", "cache_schema.json", "--kv-scales"}, of_config},
       {{"schema", "--schema", "cache_schema.json", "--kv-dtype", "float16"}, of_config},
-      {{"placement", "--schema", "cache_schema.json", "--draft-layers"}, of_config},
+      {{"placement", "--schema", "cache_schema.json", "--draft-layers"}, of_drafts},
       {{"placement", "--config", kLlama, "--layer-count", "80"},
        "--layer-count needs --schema: a config states its layer count"},
       {{"placement", "--config", kLlama, "--axis-order", "hnd"}, "--axis-order needs --page-size"},
@@ -448,9 +451,9 @@ std::vector<BadInput> bad_models() {
   };
   const std::string refused = "crossdock: error: placement 'placement': ";
   return {
-      {"in.json: model config architectures: 'AbacusForCausalLM' is not known; known: ", kSchema,
+      {"in.json: model config architectures: 'AbacusForCausalLM' is not known; 8 of 78 known: ", kSchema,
        config_with([](json& c) { c["architectures"] = {"AbacusForCausalLM"}; })},
-      {"in.json: model config architectures: is missing; known: ", kSchema, "{}"},
+      {"in.json: model config architectures: is missing; 8 of 78 known: ", kSchema, "{}"},
       {llama + "num_hidden_layers: is missing; LlamaForCausalLM needs it [config-field]", kSchema,
        config_with([](json& c) { c.erase("num_hidden_layers"); })},
       {llama + "num_hidden_layers: -80 is not an integer from 0 to 18446744073709551615 [field-integer]", kSchema,

@@ -198,8 +198,8 @@ TEST_F(Cli, PlacementSharesHeadsOutAsTheirSumFits) {
 
 TEST_F(Cli, LayersAboveTheLayerCountGoToTheLastStage) {
   notice_of({"schema", "--config", kLlama, "-o", "schema.json"});
-  const json placement =
-      json::parse(output_of({"placement", "--schema", "schema.json", "--layer-count", "60", "--pp", "2"}));
+  const json placement = json::parse(
+      output_of({"placement", "--schema", "schema.json", "--layer-count", "60", "--draft-layers", "--pp", "2"}));
   EXPECT_EQ(placement["parts"][0]["owns"][0]["layers"], json::parse("[[0,30]]"));
   EXPECT_EQ(placement["parts"][1]["owns"][0]["layers"], json::parse("[[30,80]]"));
 }

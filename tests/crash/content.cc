@@ -22,7 +22,7 @@ uint64_t hash(uint64_t seed, const std::string& name) {
 
 Valid<CacheSchema> one_byte_schema() {
   const Component component{ComponentName("key"), "uint8", "plain", 1, 1, 1, 1};
-  return valid_or_die(CacheSchema{{LayerGroup{IntervalSet{Range(0, 1)}, std::nullopt, {component}}}});
+  return valid_or_die(CacheSchema{{LayerGroup{IntervalSet{Range(0, 1)}, LiveTokens::all(), {component}}}});
 }
 
 }  // namespace

@@ -28,8 +28,18 @@ Component state(const std::string& name, uint64_t head_count, uint64_t head_dim)
   return Component{ComponentName(name), "float32", "plain", 4, head_count, head_dim, std::nullopt};
 }
 
+LiveTokens life_of(std::optional<uint64_t> window_tokens) {
+  return window_tokens ? LiveTokens::window(*window_tokens) : LiveTokens::all();
+}
+
+std::optional<uint64_t> window_of(const LiveTokens& live) {
+  return live.kind == LiveTokens::Kind::kWindow ? std::optional(live.tokens) : std::nullopt;
+}
+
+std::optional<uint64_t> window_of(const LayerGroup& group) { return window_of(group.live); }
+
 LayerGroup group(IntervalSet layers, std::vector<Component> components, std::optional<uint64_t> window_tokens) {
-  return LayerGroup{std::move(layers), window_tokens, std::move(components)};
+  return LayerGroup{std::move(layers), life_of(window_tokens), std::move(components)};
 }
 
 LayerGroup group(Range layers, std::vector<Component> components, std::optional<uint64_t> window_tokens) {

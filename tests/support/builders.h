@@ -24,6 +24,11 @@ Component rows(const std::string& name, uint64_t head_count, uint64_t head_dim, 
 // A state of float32 items: one value for the whole sequence.
 Component state(const std::string& name, uint64_t head_count, uint64_t head_dim = 8);
 
+// The last `window_tokens`, or all; and back, for rules of these two kinds.
+LiveTokens life_of(std::optional<uint64_t> window_tokens);
+std::optional<uint64_t> window_of(const LiveTokens& live);
+std::optional<uint64_t> window_of(const LayerGroup& group);
+
 LayerGroup group(IntervalSet layers, std::vector<Component> components,
                  std::optional<uint64_t> window_tokens = std::nullopt);
 LayerGroup group(Range layers, std::vector<Component> components, std::optional<uint64_t> window_tokens = std::nullopt);

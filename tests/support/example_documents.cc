@@ -66,10 +66,12 @@ template Valid<StoreManifest> valid_or_die(StoreManifest);
 Valid<CacheSchema> example_cache_schema() {
   LayerGroup full{
       IntervalSet{Range(0, 2)},
-      std::nullopt,
+      LiveTokens::all(),
       {rows("key", "float8_e4m3fn", 1, 8), rows("value", "float8_e4m3fn", 1, 4), rows("key_scale", "float32", 4, 1)}};
-  LayerGroup window{IntervalSet{Range(2, 3)}, 6, {rows("key", "bfloat16", 2, 8), rows("value", "bfloat16", 2, 8)}};
-  LayerGroup linear{IntervalSet{Range(3, 4)}, std::nullopt, {rows("recurrent_state", "float32", 4, 16)}};
+  LayerGroup window{IntervalSet{Range(2, 3)},
+                    LiveTokens::window(6),
+                    {rows("key", "bfloat16", 2, 8), rows("value", "bfloat16", 2, 8)}};
+  LayerGroup linear{IntervalSet{Range(3, 4)}, LiveTokens::all(), {rows("recurrent_state", "float32", 4, 16)}};
   linear.components[0].tokens_per_row = std::nullopt;
   return valid_or_die(CacheSchema{{full, window, linear}});
 }

@@ -82,7 +82,7 @@ json rendered(const PlanTensor& tensor) {
   json axis = {{"kind", "state"}};
   if (c.tokens_per_row) axis = {{"kind", "rows"}, {"tokens_per_row", *c.tokens_per_row}};
   json live = {{"kind", "all"}};
-  if (tensor.window_tokens) live = {{"kind", "window"}, {"tokens", *tensor.window_tokens}};
+  if (const auto window = window_of(tensor.live)) live = {{"kind", "window"}, {"tokens", *window}};
   return {{"component",
            {{"dtype", c.dtype},
             {"encoding", c.encoding},

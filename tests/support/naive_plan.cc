@@ -38,7 +38,8 @@ size_t naive_group_of(const CacheSchema& schema, uint64_t layer) {
 
 Range naive_live_tokens(const LayerGroup& of, const Component& component, Range snapshot) {
   uint64_t begin = snapshot.begin();
-  while (of.window_tokens && snapshot.end() - begin > *of.window_tokens) ++begin;
+  const std::optional<uint64_t> window = window_of(of);
+  while (window && snapshot.end() - begin > *window) ++begin;
   while (begin > snapshot.begin() && begin % *component.tokens_per_row != 0) --begin;
   return Range(begin, snapshot.end());
 }
@@ -58,7 +59,7 @@ std::vector<PlanTensor> naive_tensors(const CacheSchema& source, const PlanSide&
       if (!component.is_state())
         tokens = (asked.snapshot_tokens ? naive_live_tokens(of, component, *asked.snapshot_tokens) : target.tokens())
                      .intersect(asked.tokens);
-      tensors.push_back(PlanTensor{component, IntervalSet::from_ranges(layers), of.window_tokens, tokens});
+      tensors.push_back(PlanTensor{component, IntervalSet::from_ranges(layers), of.live, tokens});
     }
   }
   std::sort(tensors.begin(), tensors.end(), [](const PlanTensor& a, const PlanTensor& b) {

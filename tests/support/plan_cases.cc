@@ -7,6 +7,7 @@
 #include <set>
 
 #include "planner/kv/verify_plan.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -35,7 +36,8 @@ std::string command_text(const PlanOptions& options) {
 bool is_live_token(const LayerGroup& group, const Component& component, Range snapshot, uint64_t token) {
   if (component.is_state()) return token == 0;
   const uint64_t row_end = token / *component.tokens_per_row * *component.tokens_per_row + *component.tokens_per_row;
-  return snapshot.contains(token) && (!group.window_tokens || row_end + *group.window_tokens > snapshot.end());
+  return snapshot.contains(token) &&
+         (!testing::window_of(group) || row_end + *testing::window_of(group) > snapshot.end());
 }
 
 std::vector<PlanEnd> random_ends(const Placement& placement, Choices& choices) {

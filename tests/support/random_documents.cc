@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 #include "model/wire/documents.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"
 
@@ -776,7 +777,7 @@ Valid<CacheSchema> random_schema(Choices& choices) {
   }
   CacheSchema schema;
   for (const std::vector<Range>& own : layers) {
-    LayerGroup group{IntervalSet::from_ranges(own), std::nullopt, {}};
+    LayerGroup group{IntervalSet::from_ranges(own), LiveTokens::all(), {}};
     if (!schema.groups.empty() && choices.chance(2, 3)) {
       group.components = schema.groups[0].components;
     } else {
@@ -785,7 +786,7 @@ Valid<CacheSchema> random_schema(Choices& choices) {
         if (group.components.size() < component_count)
           group.components.push_back(random_component(name, row_tokens, choices));
     }
-    if (choices.chance(1, 3)) group.window_tokens = choices.between(1, 8);
+    if (choices.chance(1, 3)) group.live = LiveTokens::window(choices.between(1, 8));
     schema.groups.push_back(group);
   }
   return valid_or_die(schema);
@@ -797,7 +798,7 @@ Valid<CacheSchema> random_part_of(const Valid<CacheSchema>& schema, Choices& cho
   for (const LayerGroup& group : schema->groups) {
     LayerGroup kept = group;
     if (choices.chance(1, 3))
-      kept.window_tokens = choices.between(1, std::min<uint64_t>(group.window_tokens.value_or(8), 8));
+      kept.live = LiveTokens::window(choices.between(1, std::min<uint64_t>(testing::window_of(group).value_or(8), 8)));
     std::erase_if(kept.components, [&](const Component&) { return choices.chance(1, 5); });
     if (kept.components.empty()) kept.components = {group.components.back()};
     const bool divided = choices.chance(1, 3);
@@ -852,17 +853,17 @@ Valid<StoreLayout> random_layout(const Valid<CacheSchema>& schema, Choices& choi
   layout.cache_schema = *schema;
   layout.object_order = kObjectOrders[choices.below(kObjectOrders.size())].order;
   layout.page_tokens = row_unit(*schema) * choices.between(1, 4);
-  // Components that have the same head count in the same layers may lie together.
-  std::map<std::pair<ComponentName, uint64_t>, std::vector<uint64_t>> layers_of;
+  // Components that have the same head count in the same layers, and whose rows live alike, may lie together.
+  std::map<std::tuple<ComponentName, uint64_t, LiveTokens>, std::vector<uint64_t>> layers_of;
   for (const LayerGroup& group : schema->groups)
     for (const Component& component : group.components)
       for (const uint64_t layer : numbers_of(group.layers))
-        layers_of[{component.name, component.head_count}].push_back(layer);
-  std::map<std::tuple<std::vector<uint64_t>, uint64_t, uint64_t>, std::vector<ComponentName>> together;
+        layers_of[{component.name, component.head_count, group.live_of(component.name)}].push_back(layer);
+  std::map<std::tuple<std::vector<uint64_t>, uint64_t, LiveTokens, uint64_t>, std::vector<ComponentName>> together;
   for (auto& [key, layers] : layers_of) {
     std::sort(layers.begin(), layers.end());
     const uint64_t apart = choices.chance(1, 3) ? together.size() + 1 : 0;
-    together[{layers, key.second, apart}].push_back(key.first);
+    together[{layers, std::get<1>(key), std::get<2>(key), apart}].push_back(std::get<0>(key));
   }
   for (const auto& [key, components] : together) {
     std::vector<uint64_t> heads(std::get<1>(key));

@@ -19,7 +19,7 @@ namespace {
 Valid<CacheSchema> with_windows(const Valid<CacheSchema>& model, uint64_t window_tokens) {
   LayerGroup full = model->groups.front();
   LayerGroup windowed = full;
-  windowed.window_tokens = window_tokens;
+  windowed.live = LiveTokens::window(window_tokens);
   std::vector<Range> even;
   std::vector<Range> odd;
   for (uint64_t layer = 0; layer < full.layers.count(); ++layer)

@@ -342,6 +342,12 @@ const std::vector<Broken>& broken_documents() {
        }},
       {Rule::kObjectKeyRepeated, "object 'request-17/full': the object is listed twice", Kind::kManifest,
        [](json& d) { d["objects"].push_back(d["objects"][0]); }},
+      {Rule::kPartLife,
+       "part 'window': keeps all tokens of component 'key' of layers 0-1, and the last 6 tokens of 'key' of layers 2",
+       Kind::kLayout,
+       [](json& d) {
+         d["parts"][3]["layers"] = {{0, 3}};
+       }},
       {Rule::kObjectKeyRepeated, "part 'full-h0': the key is listed twice", Kind::kLayout,
        [](json& d) { d["parts"][1]["key"] = "full-h0"; }},
       {Rule::kObjectChunks, "object 'request-17/full': 640 bytes in chunks of 256 need 3 checksums, not 2",
@@ -386,9 +392,7 @@ const std::vector<Broken>& broken_documents() {
          d["snapshot_tokens"] = {4, 4};
        }},
       {Rule::kStateTokens, "plan tensor 5: tokens [0,2) of a state component must be [0,1)", Kind::kPlan,
-       [](json& d) {
-         d["tensors"][5]["tokens"] = {0, 2};
-       }},
+       [](json& d) { d["tensors"][5]["tokens"] = {0, 2}; }},
       {Rule::kCycleBounds, "plan token set 0: blocks 2 of 1 tokens do not fit a cycle of 2 blocks", Kind::kPlan,
        [](json& d) {
          d["token_sets"][0]["cycle"] = {{"block_tokens", 1}, {"cycle_blocks", 2}, {"blocks", {{2, 3}}}};
@@ -517,7 +521,7 @@ const std::vector<BrokenOther>& broken_others() {
        [](Diagnostics& diagnostics) { read_hf_config(R"({"architectures":["NoSuchModel"]})", {}, {}, diagnostics); }},
       {Rule::kConfigField, "num_hidden_layers",
        [](Diagnostics& diagnostics) {
-         read_hf_config(R"({"architectures":["LlamaForCausalLM"],"hidden_size":64,"num_attention_heads":4})", {}, {},
+         read_hf_config(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":64})", {}, {},
                         diagnostics);
        }},
       {Rule::kPartition,

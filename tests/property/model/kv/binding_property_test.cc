@@ -10,6 +10,7 @@
 #include "model/kv/binding_rules.h"
 #include "model/kv/partition.h"
 #include "model/wire/documents.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 #include "tests/support/naive.h"
 
@@ -24,11 +25,11 @@ struct Case {
 
 // One group of two layers, one part that owns a run of heads and perhaps a share of the tokens.
 Case draw_case(Rng& rng) {
-  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, 2)}, std::nullopt, {}}}};
+  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, 2)}, LiveTokens::all(), {}}}};
   for (const char* name : {"key", "value"})
     schema.groups[0].components.push_back(
         Component{ComponentName(name), "float16", "plain", 2, 4, 1 + rng.below(3), 1});
-  if (rng.chance(1, 3)) schema.groups[0].window_tokens = 1 + rng.below(12);
+  if (rng.chance(1, 3)) schema.groups[0].live = LiveTokens::window(1 + rng.below(12));
   PartitionRequest request;
   request.name = "drawn";
   request.resource = ResourceId("r");
@@ -146,7 +147,7 @@ bool naive_is_right(const Case& drawn) {
         for (uint64_t head = 0; head < 4; ++head)
           for (uint64_t dim = 0; dim < component.head_dim; ++dim) {
             const auto owners = naive_owners(placement, 0, layer, component.name.text(), head, token);
-            const std::optional<uint64_t> window = placement.cache_schema.groups[0].window_tokens;
+            const std::optional<uint64_t> window = testing::window_of(placement.cache_schema.groups[0]);
             const bool is_live = binding.tokens.contains(token) && (!window || token + *window >= binding.tokens.end());
             const bool required = is_live && std::count(owners.begin(), owners.end(), binding.participant.text()) == 1;
             int times = 0;

@@ -27,7 +27,7 @@ CacheSchema draw_schema(Rng& rng) {
     layers[layer < group_count ? layer : rng.below(group_count)].push_back(Range(layer, layer + 1));
   CacheSchema schema;
   for (const std::vector<Range>& of_group : layers) {
-    LayerGroup group{IntervalSet::from_ranges(of_group), std::nullopt, {}};
+    LayerGroup group{IntervalSet::from_ranges(of_group), LiveTokens::all(), {}};
     const uint64_t component_count = 1 + rng.below(2);
     for (uint64_t i = 0; i < component_count; ++i) {
       Component component{ComponentName(i == 0 ? "key" : "value"),
@@ -144,7 +144,7 @@ RC_GTEST_PROP(PlacementWire, TheOrderOfListsAndTheSpacingDoNotChangeTheDigest, (
 
 // Steps of the coverage check of a placement of the given size.
 uint64_t coverage_work(uint64_t dp) {
-  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, 128)}, std::nullopt, {}}}};
+  CacheSchema schema{{LayerGroup{IntervalSet{Range(0, 128)}, LiveTokens::all(), {}}}};
   for (const char* name : {"key", "value"})
     schema.groups[0].components.push_back(Component{ComponentName(name), "bfloat16", "plain", 2, 128, 128, 1});
   PartitionRequest request;

@@ -63,7 +63,7 @@ std::vector<TokenOwnership> draw_token_shares(Rng& rng, Range universe, uint64_t
 
 LayerGroup draw_group(Rng& rng, IntervalSet layers, uint64_t unit) {
   LayerGroup drawn = group(std::move(layers), {});
-  if (rng.chance(1, 2)) drawn.window_tokens = pick(rng, 1, 12);
+  if (rng.chance(1, 2)) drawn.live = LiveTokens::window(pick(rng, 1, 12));
   const uint64_t component_count = pick(rng, 1, 3);
   for (uint64_t i = 0; i < component_count; ++i) {
     const std::string name(1, static_cast<char>('x' + i));
@@ -119,7 +119,7 @@ PoolRequest draw_request(Rng& rng, uint64_t unit) {
 bool is_live(const LayerGroup& group, const Component& component, Range tokens, uint64_t token) {
   if (component.is_state()) return token == 0;
   const uint64_t row_end = token / *component.tokens_per_row * *component.tokens_per_row + *component.tokens_per_row;
-  return tokens.contains(token) && (!group.window_tokens || row_end + *group.window_tokens > tokens.end());
+  return tokens.contains(token) && (!window_of(group) || row_end + *window_of(group) > tokens.end());
 }
 
 // Each element that the participant owns and that lives is in one view, no other is in any, and no byte belongs to two

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "model/kv/view_rules.h"
+#include "tests/support/builders.h"
 #include "tests/support/naive.h"
 
 namespace crossdock::testing {
@@ -34,7 +35,8 @@ CacheSchema draw_schema(Rng& rng) {
   const uint64_t group_count = 1 + rng.below(2);
   for (uint64_t group = 0; group < group_count; ++group) {
     const auto window = rng.chance(1, 2) ? std::optional(1 + rng.below(8)) : std::nullopt;
-    schema.groups.push_back(LayerGroup{IntervalSet{Range(group * 2, group * 2 + 2)}, window, {component}});
+    schema.groups.push_back(
+        LayerGroup{IntervalSet{Range(group * 2, group * 2 + 2)}, testing::life_of(window), {component}});
   }
   return schema;
 }
@@ -102,7 +104,7 @@ bool is_required(const Case& drawn, const LayerGroup& group, uint64_t token) {
   if (component.is_state()) return token == 0;
   const uint64_t unit = *component.tokens_per_row;
   const uint64_t row_end = token / unit * unit + unit;
-  const bool lives = !group.window_tokens || row_end + *group.window_tokens > drawn.tokens.end();
+  const bool lives = !testing::window_of(group) || row_end + *testing::window_of(group) > drawn.tokens.end();
   return drawn.tokens.contains(token) && lives && naive_owns_token(drawn.own.tokens, token);
 }
 

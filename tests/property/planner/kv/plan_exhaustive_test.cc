@@ -118,7 +118,7 @@ std::vector<Split> all_replica_splits(uint64_t head_count, uint64_t rank_count) 
 
 CacheSchema schema_of(uint64_t layer_count, uint64_t head_count) {
   return CacheSchema{{LayerGroup{IntervalSet{Range(0, layer_count)},
-                                 std::nullopt,
+                                 LiveTokens::all(),
                                  {Component{ComponentName("key"), "bfloat16", "plain", 2, head_count, 1, 1}}}}};
 }
 

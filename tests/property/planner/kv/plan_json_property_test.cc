@@ -106,7 +106,7 @@ PlanTensor draw_tensor(Rng& rng) {
   tensor.component = Component{
       ComponentName(text()), text(), text(), 1 + rng.below(4), 1 + rng.below(4), 1 + rng.below(uint64_t{1} << 40), 1};
   tensor.layers = draw_set(Range(0, 8), rng);
-  if (rng.chance(1, 3)) tensor.window_tokens = draw_number(rng);
+  if (rng.chance(1, 3)) tensor.live = LiveTokens::window(draw_number(rng));
   tensor.tokens = rng.chance(1, 3) ? Range::all() : draw_within(Range(0, 40), rng);
   if (rng.chance(1, 4)) {
     tensor.component.tokens_per_row = std::nullopt;

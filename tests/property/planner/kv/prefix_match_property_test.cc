@@ -36,10 +36,14 @@ Valid<CacheSchema> draw_schema(Rng& rng) {
   for (uint64_t layer = 0; layer < layer_count; ++layer)
     layers[layer < group_count ? layer : rng.below(group_count)].push_back(Range(layer, layer + 1));
   const uint64_t head_count = 1 + rng.below(2);
+  // 0: windows. Chunks whose sizes divide each other, so that they reach back in one order.
+  const uint64_t chunk = rng.chance(1, 3) ? 1 + rng.below(3 * kPageTokens) : 0;
   std::vector<LayerGroup> groups;
   for (const std::vector<Range>& of_group : layers) {
-    LayerGroup drawn{IntervalSet::from_ranges(of_group), std::nullopt, {}};
-    if (rng.chance(1, 2)) drawn.window_tokens = 1 + rng.below(5 * kPageTokens);
+    LayerGroup drawn{IntervalSet::from_ranges(of_group), LiveTokens::all(), {}};
+    if (rng.chance(1, 2))
+      drawn.live = chunk == 0 ? LiveTokens::window(1 + rng.below(5 * kPageTokens))
+                              : LiveTokens::chunk(chunk * (uint64_t{1} << rng.below(3)));
     for (const char* name : {"a", "b", "c"}) {
       if (rng.chance(1, 2) && !(drawn.components.empty() && *name == 'c')) continue;
       // A name may be rows in one group and a state in another.
@@ -67,21 +71,25 @@ Valid<StoreLayout> draw_layout(Rng& rng, const Valid<CacheSchema>& schema, uint6
                                 IntervalSet{by_head ? Range(head, head + 1) : Range(0, head_count)}});
   };
   for (const auto& [bucket, layers] : buckets) {
-    std::map<ComponentName, std::vector<Range>> layers_of;
-    for (const uint64_t layer : layers)
-      for (const Component& component : schema->find_group(layer)->components)
-        layers_of[component.name].push_back(Range(layer, layer + 1));
+    // Rows of one part live alike; a state goes with any.
+    std::map<std::pair<ComponentName, LiveTokens>, std::vector<Range>> layers_of;
+    for (const uint64_t layer : layers) {
+      const LayerGroup& group = *schema->find_group(layer);
+      for (const Component& component : group.components)
+        layers_of[{component.name, component.is_state() ? LiveTokens::all() : group.live_of(component.name)}].push_back(
+            Range(layer, layer + 1));
+    }
     const bool together = rng.chance(2, 3);
-    std::vector<ComponentName> in_all;
-    for (const auto& [name, own] : layers_of) {
+    std::map<LiveTokens, std::vector<ComponentName>> in_all;
+    for (const auto& [key, own] : layers_of) {
       if (together && own.size() == layers.size())
-        in_all.push_back(name);
+        in_all[key.second].push_back(key.first);
       else
-        add(IntervalSet::from_ranges(own), {name});
+        add(IntervalSet::from_ranges(own), {key.first});
     }
     std::vector<Range> all;
     for (const uint64_t layer : layers) all.push_back(Range(layer, layer + 1));
-    if (!in_all.empty()) add(IntervalSet::from_ranges(all), in_all);
+    for (const auto& [live, components] : in_all) add(IntervalSet::from_ranges(all), components);
   }
   std::vector<size_t> keys(parts.size());
   std::iota(keys.begin(), keys.end(), size_t{0});
@@ -194,9 +202,17 @@ class NaiveMatch {
   }
 
  private:
+  static bool lives(const LiveTokens& live, uint64_t token, uint64_t end) {
+    switch (live.kind) {
+      case LiveTokens::Kind::kAll: return true;
+      case LiveTokens::Kind::kWindow: return token + live.tokens >= end;
+      case LiveTokens::Kind::kChunk: return token / live.tokens == end / live.tokens;  // the next token's chunk
+    }
+    return false;
+  }
   static bool is_live(const LayerGroup& group, uint64_t prefix, uint64_t page) {
     for (uint64_t token = page * kPageTokens; token < (page + 1) * kPageTokens; ++token)
-      if (!group.window_tokens || token + *group.window_tokens >= prefix * kPageTokens) return true;
+      if (lives(group.live, token, prefix * kPageTokens)) return true;
     return false;
   }
 

@@ -139,17 +139,39 @@ struct StoreCase {
 
 // Whether no element lies in two different regions of the first replicas of a data-parallel rank.
 bool regions_are_disjoint(const PlacementManifest& placement, uint64_t dp) {
+  // Cut where rows live differently: a component goes by its rule, a state with the first rule of the layer's rows.
+  const auto rule_of = [&](const Ownership& own, uint64_t layer, const ComponentName& name) {
+    const LayerGroup& group = *placement.cache_schema.find_group(layer);
+    if (!group.find(name)->is_state()) return group.live_of(name);
+    std::optional<LiveTokens> first;
+    for (const ComponentName& other : own.components)
+      if (!group.find(other)->is_state() && (!first || group.live_of(other) < *first)) first = group.live_of(other);
+    return first.value_or(LiveTokens::all());
+  };
+  const auto alike = [&](const Ownership& own, uint64_t layer, const ComponentName& name) {
+    std::vector<ComponentName> components;
+    for (const ComponentName& other : own.components)
+      if (rule_of(own, layer, other) == rule_of(own, layer, name)) components.push_back(other);
+    return components;
+  };
   std::map<std::tuple<uint64_t, ComponentName, uint64_t>,
-           std::set<std::tuple<IntervalSet, std::vector<ComponentName>, IntervalSet>>>
+           std::set<std::tuple<std::vector<uint64_t>, std::vector<ComponentName>, IntervalSet>>>
       regions;
   for (const Part& part : placement.parts) {
     if (placement.topology.find(part.participant)->rank.dp != dp) continue;
     for (const Ownership& own : part.owns)
       for (uint64_t layer = 0; layer < kLayersLooked; ++layer)
-        for (const ComponentName& name : own.components)
+        for (const ComponentName& name : own.components) {
+          if (own.replica.ordinal != 0 || !own.layers.contains(layer)) continue;
+          const std::vector<ComponentName> components = alike(own, layer, name);
+          std::vector<uint64_t> layers;
+          for (uint64_t other = 0; other < kLayersLooked; ++other)
+            if (own.layers.contains(other) && rule_of(own, other, name) == rule_of(own, layer, name) &&
+                alike(own, other, name) == components)
+              layers.push_back(other);
           for (uint64_t head = 0; head < own.heads.hull().end(); ++head)
-            if (own.replica.ordinal == 0 && own.layers.contains(layer) && own.heads.contains(head))
-              regions[{layer, name, head}].emplace(own.layers, own.components, own.heads);
+            if (own.heads.contains(head)) regions[{layer, name, head}].emplace(layers, components, own.heads);
+        }
   }
   return std::all_of(regions.begin(), regions.end(), [](const auto& entry) { return entry.second.size() == 1; });
 }

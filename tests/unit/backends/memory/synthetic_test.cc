@@ -42,7 +42,7 @@ struct OneComponent {
   OneComponent(uint64_t item_bytes, uint64_t head_count, uint64_t head_dim, std::optional<uint64_t> row_tokens)
       : schema(valid_or_die(CacheSchema{{LayerGroup{
             IntervalSet{Range(0, 1)},
-            std::nullopt,
+            LiveTokens::all(),
             {Component{ComponentName("c"), "packed", "plain", item_bytes, head_count, head_dim, row_tokens}}}}})),
         placement(placed(schema, {})),
         snapshot(snapshot_of(schema, Range(3, 14))) {
@@ -160,7 +160,7 @@ std::vector<std::vector<std::byte>> streams_of(const SyntheticWorld& world, uint
 
 // Four layers of three components, each of four heads of 64 bytes, in 16 rows.
 SyntheticWorld sample_world(uint64_t seed) {
-  LayerGroup group{IntervalSet{Range(0, 4)}, std::nullopt, {}};
+  LayerGroup group{IntervalSet{Range(0, 4)}, LiveTokens::all(), {}};
   for (const char* name : {"key", "kez", "value"})
     group.components.push_back(Component{ComponentName(name), "float8_e4m3fn", "plain", 1, 4, 64, 1});
   const Valid<CacheSchema> schema = valid_or_die(CacheSchema{{group}});

@@ -39,8 +39,9 @@ const Valid<StoreLayout>& by_group() {
 const Valid<StoreLayout>& by_head() {
   static const Valid<StoreLayout> made = layout_with(
       "by-head", schema(), kPageTokens,
-      {part("h0", Range(0, 2), {"key", "value"}, Range(0, 2)), part("h2", Range(0, 2), {"key", "value"}, Range(2, 4)),
-       part("state", Range(2, 3), {"state"}, Range(0, 4))});
+      {part("h0", Range(0, 1), {"key", "value"}, Range(0, 2)), part("h2", Range(0, 1), {"key", "value"}, Range(2, 4)),
+       part("state", Range(2, 3), {"state"}, Range(0, 4)), part("w-h0", Range(1, 2), {"key", "value"}, Range(0, 2)),
+       part("w-h2", Range(1, 2), {"key", "value"}, Range(2, 4))});
   return made;
 }
 

@@ -116,9 +116,9 @@ TEST(Semantics, KeyDimMayDifferFromValueDim) {
 
 TEST(Semantics, DimsMayAlternateByLayer) {
   const LayerGroup even{
-      IntervalSet{Range(0, 1), Range(2, 3)}, std::nullopt, {rows("key", 2, 256), rows("value", 2, 256)}};
+      IntervalSet{Range(0, 1), Range(2, 3)}, LiveTokens::all(), {rows("key", 2, 256), rows("value", 2, 256)}};
   const LayerGroup odd{
-      IntervalSet{Range(1, 2), Range(3, 4)}, std::nullopt, {rows("key", 2, 512), rows("value", 2, 512)}};
+      IntervalSet{Range(1, 2), Range(3, 4)}, LiveTokens::all(), {rows("key", 2, 512), rows("value", 2, 512)}};
   const Valid<CacheSchema> schema = schema_of({odd, even});
   EXPECT_EQ(schema->find_group(2)->components[0].head_dim, 256u);
   EXPECT_EQ(schema->find_group(3)->components[0].head_dim, 512u);
@@ -148,7 +148,7 @@ TEST(Semantics, BlockScalesHaveOneRowForSeveralTokens) {
   Component scale = rows("key_scale", 2, 1);
   scale.tokens_per_row = 64;
   const Valid<CacheSchema> schema =
-      schema_of({LayerGroup{IntervalSet{Range(0, 1)}, std::nullopt, {rows("key", 2, 8), scale}}});
+      schema_of({LayerGroup{IntervalSet{Range(0, 1)}, LiveTokens::all(), {rows("key", 2, 8), scale}}});
   PartitionRequest request = sizes(1, 1, 1, 2);
   request.cp_block_tokens = 64;
   EXPECT_TRUE(naive_is_covered(split(schema, request, 1), 256));
@@ -189,15 +189,15 @@ TEST(Semantics, ASlidingWindowKeepsTheLastTokensOnly) {
   const HfModel model = model_of("gemma-3-27b");
   const LayerGroup* local = model.cache_schema->find_group(0);
   const LayerGroup* global = model.cache_schema->find_group(5);
-  ASSERT_EQ(local->window_tokens, 1024u);
-  ASSERT_EQ(global->window_tokens, std::nullopt);
-  EXPECT_EQ(live_tokens(*local, local->components[0], Range(0, 3000)), Range(1976, 3000));
+  ASSERT_EQ(local->live, LiveTokens::window(1023));
+  ASSERT_EQ(global->live, LiveTokens::all());
+  EXPECT_EQ(live_tokens(*local, local->components[0], Range(0, 3000)), Range(1977, 3000));
   EXPECT_EQ(live_tokens(*local, local->components[0], Range(0, 100)), Range(0, 100));
   EXPECT_EQ(live_tokens(*global, global->components[0], Range(0, 3000)), Range(0, 3000));
 }
 
 TEST(Semantics, AWindowOverRowsOfSeveralTokensBeginsAtAWholeRow) {
-  LayerGroup group{IntervalSet{Range(0, 1)}, 100, {rows("key", 1, 8)}};
+  LayerGroup group{IntervalSet{Range(0, 1)}, LiveTokens::window(100), {rows("key", 1, 8)}};
   group.components[0].tokens_per_row = 64;
   EXPECT_EQ(live_tokens(group, group.components[0], Range(0, 300)), Range(192, 300));
   group.components[0].tokens_per_row = std::nullopt;
@@ -347,6 +347,8 @@ TEST(Partition, RefusesWhatCannotBeSplit) {
   request = sizes(2);
   request.heads_per_rank = {3, 4};
   EXPECT_EQ(line_of(request, 8), "the ranks have 3+4 heads together, the components have 8");
+  request.heads_per_rank = {3, 5, 1, 3};
+  EXPECT_EQ(line_of(request, 8), "the ranks have 1+3 heads together, the components have 8");
 }
 
 TEST(SnapshotIdentity, FieldsAreToldApartByNameAndType) {

@@ -107,23 +107,45 @@ TEST(Views, HeadMajorAndTokenMajorPagesAreBothViews) {
 // 300 tokens, pages of 64, a window of 128: tokens 172-299 live, in pages 2 to 4. Pages 0 and 1 are gone.
 TEST(Views, OfASlidingWindowOnlyLivePagesAreMapped) {
   LayerGroup group = attention_group(1, 1, 8);
-  group.window_tokens = 128;
+  group.live = LiveTokens::window(128);
   Request request(group, Range(0, 300));
   request.binding.page_tables = {PageTable{PageTableId("t"), 64, 128, {9, 4, 7}}};
   const ByteStrides strides{.layer = 0, .row = 32, .head = 32, .dim = 2};
   request.add("key", Range(172, 300), 0, strides).pages = ViewPages{PageTableId("t"), 2048};
   request.add("value", Range(172, 300), 16, strides).pages = ViewPages{PageTableId("t"), 2048};
   EXPECT_EQ(request.diagnostics(), Lines{});
+  // The page of the first live token is there in full: its other rows live no more, and are allowed.
   request.binding.views[0].tokens = Range(128, 300);
+  EXPECT_EQ(request.diagnostics(), Lines{});
+  // A page without a live token may be another request's by now.
+  request.binding.page_tables = {PageTable{PageTableId("t"), 64, 64, {2, 9, 4, 7}}};
+  request.binding.views[0].tokens = Range(100, 300);
   EXPECT_EQ(
       request.diagnostics(),
-      Lines{"component key layers 0 heads [0,1) dims [0,8) tokens [128,172): not owned or not live [view-not-owned]"});
+      Lines{"component key layers 0 heads [0,1) dims [0,8) tokens [100,172): not owned or not live [view-not-owned]"});
+  request.binding.views[0].tokens = Range(173, 300);
+  EXPECT_EQ(request.diagnostics(),
+            Lines{"component key layers 0 heads [0,1) dims [0,8) tokens [172,173): owned, but in no view "
+                  "[coverage-gap]"});
+}
+
+// Case V10 of the field: with a window of 128 the next token needs the 127 before it, and vLLM frees what is older when
+// a page ends there. Of 2,047 tokens it holds those from 1,920 on.
+TEST(Views, V10ABindingOfWhatTheEngineKeepsIsComplete) {
+  LayerGroup group = attention_group(1, 1, 8);
+  group.live = LiveTokens::window(127);  // of a config with sliding_window 128
+  Request request(group, Range(0, 2047));
+  request.binding.page_tables = {PageTable{PageTableId("t"), 16, 1920, {9, 4, 7, 1, 2, 3, 5, 8}}};
+  const ByteStrides strides{.layer = 0, .row = 32, .head = 32, .dim = 2};
+  request.add("key", Range(1920, 2047), 0, strides).pages = ViewPages{PageTableId("t"), 2048};
+  request.add("value", Range(1920, 2047), 16, strides).pages = ViewPages{PageTableId("t"), 2048};
+  EXPECT_EQ(request.diagnostics(), Lines{});
 }
 
 // A state row of 4,000 bytes in a stride of 4,096.
 TEST(Views, APaddedStateIsAView) {
   Component state{ComponentName("state"), "float32", "plain", 4, 3, 1000, std::nullopt};
-  Request request(LayerGroup{IntervalSet{Range(0, 2)}, std::nullopt, {state}}, Range(0, 5), 6 * 4096 - 96);
+  Request request(LayerGroup{IntervalSet{Range(0, 2)}, LiveTokens::all(), {state}}, Range(0, 5), 6 * 4096 - 96);
   request.add("state", Range(0, 1), 0, {.layer = 3 * 4096, .row = 0, .head = 4096, .dim = 4});
   EXPECT_EQ(request.diagnostics(), Lines{});
   request.binding.views[0].strides.head = 3999;
@@ -164,7 +186,7 @@ TEST(Views, ALatentCacheHasOneRowPerLayerAndToken) {
 // What engines store for an indexer key: all values of a page, then all scales of the page.
 TEST(Views, DimsOfOneComponentMayLieInTwoPlaces) {
   Component indexer{ComponentName("indexer_key"), "uint8", "fp8_e4m3+float32_scale_per_128", 1, 1, 132, 1};
-  Request request(LayerGroup{IntervalSet{Range(0, 1)}, std::nullopt, {indexer}}, Range(0, 70), 2 * 64 * 132);
+  Request request(LayerGroup{IntervalSet{Range(0, 1)}, LiveTokens::all(), {indexer}}, Range(0, 70), 2 * 64 * 132);
   request.binding.page_tables = {PageTable{PageTableId("t"), 64, 0, {1, 0}}};
   View values = request.add("indexer_key", Range(0, 70), 0, {.layer = 0, .row = 128, .head = 0, .dim = 1});
   values.dims = Range(0, 128);
@@ -283,7 +305,7 @@ TEST(Views, ARegionInsideALongerOneIsFoundPastItsNeighbours) {
 // A row of four tokens whose first tokens the snapshot does not have.
 TEST(Views, ASnapshotMayBeginWithinARow) {
   Component scale{ComponentName("key_scale"), "float32", "plain", 4, 1, 1, 4};
-  const LayerGroup group{IntervalSet{Range(0, 1)}, std::nullopt, {scale}};
+  const LayerGroup group{IntervalSet{Range(0, 1)}, LiveTokens::all(), {scale}};
   Request request(group, Range(3, 10), 3 * 4);  // the rows of tokens 0-3, 4-7 and 8-11
   request.add("key_scale", Range(3, 10), 0, {.layer = 0, .row = 4, .head = 0, .dim = 4});
   EXPECT_EQ(request.diagnostics(), Lines{});
@@ -297,7 +319,7 @@ TEST(HostileDocuments, PartsThatCrossManyGroupsStopAtTheLimit) {
   CacheSchema schema;
   for (uint64_t layer = 0; layer < 4000; ++layer)
     schema.groups.push_back(LayerGroup{IntervalSet{Range(layer, layer + 1)},
-                                       std::nullopt,
+                                       LiveTokens::all(),
                                        {Component{ComponentName("key"), "bfloat16", "plain", 2, 1, 1 + layer, 1}}});
   placement.cache_schema = schema;
   const Ownership all{IntervalSet{Range(0, 4000)}, {ComponentName("key")}, IntervalSet{Range(0, 1)}, AllTokens(), {}};
@@ -369,8 +391,9 @@ TEST(HostileDocuments, CyclesOfSingleTokensStopAtTheLimit) {
 TEST(HostileDocuments, DiagnosticsWithoutNumberAreNotAllKept) {
   // 40,000 heads, each with an owner that claims to be one of two.
   PlacementManifest placement = *example_placement();
-  placement.cache_schema.groups = {LayerGroup{
-      IntervalSet{Range(0, 1)}, std::nullopt, {Component{ComponentName("key"), "bfloat16", "plain", 2, 40'000, 1, 1}}}};
+  placement.cache_schema.groups = {LayerGroup{IntervalSet{Range(0, 1)},
+                                              LiveTokens::all(),
+                                              {Component{ComponentName("key"), "bfloat16", "plain", 2, 40'000, 1, 1}}}};
   for (Part& part : placement.parts) part.owns = {};
   for (uint64_t head = 0; head < 40'000; ++head)
     placement.parts[0].owns.push_back(Ownership{

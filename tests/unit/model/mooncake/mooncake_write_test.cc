@@ -51,7 +51,7 @@ TEST(MooncakeWriting, PlacementWithoutAFormIsRefused) {
          p.cache_schema.groups[0].layers = {Range(0, 2)};
          p.cache_schema.groups[1].layers = {Range(2, 3)};
        }},
-      {"a window", [](Placement& p) { p.cache_schema.groups[0].window_tokens = 64; }},
+      {"a window", [](Placement& p) { p.cache_schema.groups[0].live = LiveTokens::window(64); }},
       {"another component",
        [&](Placement& p) {
          p.cache_schema.groups[0].components[1].name = ComponentName("latent");

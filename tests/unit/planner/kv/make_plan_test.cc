@@ -113,18 +113,22 @@ TEST(MakePlan, RefusesLayersThatTheSourceDoesNotHave) {
 
 TEST(MakePlan, RefusesAWindowThatTheSourceDoesNotKeep) {
   CacheSchema windowed = keys_and_values(4, 2);
-  windowed.groups[0].window_tokens = 128;
+  windowed.groups[0].live = LiveTokens::window(128);
   CacheSchema longer = windowed;
-  longer.groups[0].window_tokens = 256;
+  longer.groups[0].live = LiveTokens::window(256);
   const Sided full(placed_as(keys_and_values(4, 2), {}));
   const Sided window(placed_as(windowed, {}));
   const Sided long_window(placed_as(longer, {}));
   EXPECT_EQ(refusal(window, full),
-            "plan layers 0-3: live_tokens: a window of 128 tokens in the source is shorter than the target's whole "
-            "interval [plan-schema]\n");
+            "plan component key of layers 0-3: live_tokens: the last 128 tokens in the source, all tokens in the "
+            "target [plan-schema]\n"
+            "plan component value of layers 0-3: live_tokens: the last 128 tokens in the source, all tokens in the "
+            "target [plan-schema]\n");
   EXPECT_EQ(refusal(window, long_window),
-            "plan layers 0-3: live_tokens: a window of 128 tokens in the source is shorter than the target's 256 "
-            "[plan-schema]\n");
+            "plan component key of layers 0-3: live_tokens: the last 128 tokens in the source, the last 256 tokens "
+            "in the target [plan-schema]\n"
+            "plan component value of layers 0-3: live_tokens: the last 128 tokens in the source, the last 256 tokens "
+            "in the target [plan-schema]\n");
   PlanOptions options;
   options.snapshot_tokens = Range(0, 300);
   const auto plan = good_plan(full, window, options);
@@ -154,11 +158,11 @@ TEST(MakePlan, RefusesWhoAndWhatIsNotThere) {
   PlanOptions options;
   options.source_dp = 7;
   EXPECT_EQ(refusal(source, target, options),
-            "plan placement 'a': has no participant of data-parallel rank 7 (there are 0-1) [plan-participant]\n");
+            "plan placement 'a': has no participant of data-parallel rank 7; its ranks: 0-1 [plan-participant]\n");
   options = {};
   options.target_dp = 1;
   EXPECT_EQ(refusal(source, target, options),
-            "plan placement 'b': has no participant of data-parallel rank 1 (there are 0) [plan-participant]\n");
+            "plan placement 'b': has no participant of data-parallel rank 1; its ranks: 0 [plan-participant]\n");
   options = {};
   options.targets = {PlanEnd("nobody")};
   EXPECT_EQ(refusal(source, target, options), "plan placement 'b': has no 'nobody' [plan-participant]\n");
@@ -259,8 +263,10 @@ TEST(MakePlan, EdgesFollowRegionsAndNotLayersHeadsOrTokens) {
 
 TEST(MakePlan, LayersOfAlternatingWindowsShareAnEdge) {
   CacheSchema schema;
-  schema.groups.push_back(LayerGroup{{Range(0, 1), Range(2, 3), Range(4, 5)}, std::nullopt, {rows("key", 4, 128)}});
-  schema.groups.push_back(LayerGroup{{Range(1, 2), Range(3, 4), Range(5, 6)}, 128, {rows("key", 4, 128)}});
+  schema.groups.push_back(
+      LayerGroup{{Range(0, 1), Range(2, 3), Range(4, 5)}, LiveTokens::all(), {rows("key", 4, 128)}});
+  schema.groups.push_back(
+      LayerGroup{{Range(1, 2), Range(3, 4), Range(5, 6)}, LiveTokens::window(128), {rows("key", 4, 128)}});
   const Sided source(placed_as(schema, {.tp = 2}));
   const Sided target(placed_as(schema, {.tp = 1}));
   const auto plan = good_plan(source, target);
@@ -270,7 +276,7 @@ TEST(MakePlan, LayersOfAlternatingWindowsShareAnEdge) {
 
 // 128 owners of one layer each, and 128 owners of one head each.
 std::pair<Valid<PlacementManifest>, Valid<PlacementManifest>> stripes(uint64_t count) {
-  CacheSchema schema{{LayerGroup{{Range(0, count)}, std::nullopt, {rows("key", count, 128)}}}};
+  CacheSchema schema{{LayerGroup{{Range(0, count)}, LiveTokens::all(), {rows("key", count, 128)}}}};
   return {placed_as(schema, {.pp = count}, "rows"), placed_as(schema, {.tp = count}, "columns")};
 }
 

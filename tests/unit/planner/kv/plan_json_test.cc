@@ -40,10 +40,10 @@ TransferPlan plan_by_hand() {
   plan.snapshot_tokens = Range(0, 10);
   plan.sources = {PlanEnd("p0"), PlanEnd("p1")};
   plan.targets = {PlanEnd("q0")};
-  plan.tensors = {PlanTensor{key, {Range(0, 2)}, std::nullopt, Range(0, 10)},
-                  PlanTensor{scale, {Range(0, 2)}, std::nullopt, Range(0, 10)},
-                  PlanTensor{key, {Range(2, 3)}, 6, Range(4, 10)},
-                  PlanTensor{state, {Range(3, 4)}, std::nullopt, Range(0, 1)}};
+  plan.tensors = {PlanTensor{key, {Range(0, 2)}, LiveTokens::all(), Range(0, 10)},
+                  PlanTensor{scale, {Range(0, 2)}, LiveTokens::all(), Range(0, 10)},
+                  PlanTensor{key, {Range(2, 3)}, LiveTokens::window(6), Range(4, 10)},
+                  PlanTensor{state, {Range(3, 4)}, LiveTokens::all(), Range(0, 1)}};
   plan.layer_sets = {{Range(3, 4)}, {Range(2, 3)}, {Range(1, 2)}, {Range(0, 2)}, {Range(0, 1)}};
   plan.token_sets = {
       TokenSet{{Range(4, 10)}, std::nullopt}, TokenSet{{Range(0, 10)}, CyclicTokens{4, 2, {Range(1, 2)}}},
@@ -281,7 +281,7 @@ TEST(PlanReading, AValueThatTheFormatDoesNotHaveGetsItsLine) {
        [](json& d) { d["tensors"][0]["component"]["head_count"] = 0; }},
       {Rule::kFieldMinimum, "plan token_sets[1].cycle.block_tokens: 0 is below 1",
        [](json& d) { d["token_sets"][1]["cycle"]["block_tokens"] = 0; }},
-      {Rule::kFieldChoice, "plan tensors[0].live_tokens.kind: 'some' is not one of all, window",
+      {Rule::kFieldChoice, "plan tensors[0].live_tokens.kind: 'some' is not one of all, window, chunk",
        [](json& d) { d["tensors"][0]["live_tokens"]["kind"] = "some"; }},
       {Rule::kFieldChoice, "plan tensors[0].component.token_axis.kind: 'cols' is not one of rows, state",
        [](json& d) { d["tensors"][0]["component"]["token_axis"]["kind"] = "cols"; }},

@@ -136,7 +136,7 @@ std::optional<Valid<StoreLayout>> foreign_layout(const Json& json, Diagnostics& 
   const Json& d = json["descriptor"];
   std::vector<Range> layers;
   for (const Json& layer : d["global_layer_ids"]) layers.emplace_back(layer.get<uint64_t>(), layer.get<uint64_t>() + 1);
-  CacheSchema schema{{LayerGroup{IntervalSet::from_ranges(layers), std::nullopt, {}}}};
+  CacheSchema schema{{LayerGroup{IntervalSet::from_ranges(layers), LiveTokens::all(), {}}}};
   for (const char* name : {"key", "value"})
     schema.groups[0].components.push_back(Component{ComponentName(name), d["dtype"], "plain", d["itemsize"],
                                                     d["total_kv_heads"], d[std::string(name) + "_head_dim"], 1});

@@ -88,7 +88,7 @@ struct Stages : SidePair {
     plan.targets = {PlanEnd("p0-t0"), PlanEnd("p1-t0")};
     const std::vector<Component>& components = target->cache_schema.groups[0].components;
     for (const Component& component : components)
-      plan.tensors.push_back(PlanTensor{component, {Range(0, 4)}, std::nullopt, Range(0, 16)});
+      plan.tensors.push_back(PlanTensor{component, {Range(0, 4)}, LiveTokens::all(), Range(0, 16)});
     plan.layer_sets = {{Range(0, 2)}, {Range(2, 4)}};
     plan.token_sets = {{{Range(0, 16)}, std::nullopt}};
     for (uint32_t stage = 0; stage < 2; ++stage)
@@ -304,8 +304,8 @@ TEST(VerifyPlan, ATensorHasTheDimsWindowLayersAndTokensOfTheDocuments) {
             place + "encoding packed in the plan, plain in the target [plan-tensor]");
   EXPECT_EQ(line_after([](PlanTensor& tensor) { tensor.component.tokens_per_row = 2; }),
             place + "tokens_per_row 2 in the plan, 1 in the target [plan-tensor]");
-  EXPECT_EQ(line_after([](PlanTensor& tensor) { tensor.window_tokens = 8; }),
-            place + "window_tokens 8 in the plan, none in the target [plan-tensor]");
+  EXPECT_EQ(line_after([](PlanTensor& tensor) { tensor.live = LiveTokens::window(8); }),
+            place + "live_tokens: the last 8 tokens in the plan, all tokens in the target [plan-tensor]");
   EXPECT_EQ(line_after([](PlanTensor& tensor) { tensor.tokens = Range(0, 17); }),
             place + "tokens [0,17) in the plan, [0,16) follow from its tokens and the documents [plan-tensor]");
 }
@@ -318,7 +318,7 @@ TEST(VerifyPlan, TensorsAreExactlyThoseOfTheDocuments) {
   EXPECT_EQ(verify(missing, stages).lines,
             Lines{"plan layers 0-3 component value: the plan has no such tensor [plan-tensor]"});
   TransferPlan extra = stages.plan();
-  extra.tensors.push_back(PlanTensor{rows("zeta", 4), {Range(0, 4)}, std::nullopt, Range(0, 16)});
+  extra.tensors.push_back(PlanTensor{rows("zeta", 4), {Range(0, 4)}, LiveTokens::all(), Range(0, 16)});
   EXPECT_EQ(verify(extra, stages).lines,
             Lines{"plan layers 0-3 component zeta: tensor 2 is none of the two documents [plan-tensor]"});
   TransferPlan other_layers = stages.plan();
@@ -349,8 +349,11 @@ TEST(VerifyPlan, DocumentsThatDoNotFitTogetherAreRefusedWithTheField) {
       "plan layers 0-3 component key: tokens_per_row none (a state) in the source, 1 in the target [plan-schema]");
   EXPECT_EQ(line_after([](LayerGroup& of) { of.components.pop_back(); }),
             "plan layers 0-3 component value: placement 'p' has no such component [plan-schema]");
-  EXPECT_EQ(line_after([](LayerGroup& of) { of.window_tokens = 100; }),
-            "plan layers 0-3: window_tokens 100 in the source keep less than none in the target [plan-schema]");
+  EXPECT_EQ(
+      line_after([](LayerGroup& of) {
+        of.component_life = {{ComponentName("key"), LiveTokens::window(100)}};
+      }),
+      "plan layers 0-3 component key: the last 100 tokens live in the source, all tokens in the target [plan-schema]");
 }
 
 TEST(VerifyPlan, LayersThatOnlyTheTargetHasAreRefused) {
@@ -371,17 +374,21 @@ TEST(VerifyPlan, ASourceMayKeepMoreThanTheWindowOfTheTargetButNotLess) {
   const auto lines_for = [](std::optional<uint64_t> source_window, std::optional<uint64_t> target_window) {
     CacheSchema source = keys_and_values();
     CacheSchema target = keys_and_values();
-    source.groups[0].window_tokens = source_window;
-    target.groups[0].window_tokens = target_window;
+    source.groups[0].live = life_of(source_window);
+    target.groups[0].live = life_of(target_window);
     TransferPlan plan = Stages().plan();
-    for (PlanTensor& tensor : plan.tensors) tensor.window_tokens = target_window;
+    for (PlanTensor& tensor : plan.tensors) tensor.live = life_of(target_window);
     return verify(plan, SidePair(placed(source, {.tp = 2}), placed(target, {.pp = 2}))).lines;
   };
   EXPECT_EQ(lines_for(std::nullopt, 7), Lines());
   EXPECT_EQ(lines_for(8, 7), Lines());
   EXPECT_EQ(lines_for(7, 7), Lines());
-  EXPECT_EQ(lines_for(6, 7),
-            Lines{"plan layers 0-3: window_tokens 6 in the source keep less than 7 in the target [plan-schema]"});
+  EXPECT_EQ(
+      lines_for(6, 7),
+      (Lines{"plan layers 0-3 component key: the last 6 tokens live in the source, the last 7 tokens in the target "
+             "[plan-schema]",
+             "plan layers 0-3 component value: the last 6 tokens live in the source, the last 7 tokens in the "
+             "target [plan-schema]"}));
 }
 
 TEST(VerifyPlan, ATargetMayHaveFewerLayersThanTheSource) {
@@ -407,7 +414,7 @@ struct Interleaved : SidePair {
     plan.target_digest = target_side.digest();
     plan.sources = {PlanEnd("p0-t0-c0"), PlanEnd("p0-t0-c1")};
     plan.targets = {PlanEnd("p0-t0")};
-    plan.tensors = {PlanTensor{rows("key", 1), {Range(0, 1)}, std::nullopt, Range::all()}};
+    plan.tensors = {PlanTensor{rows("key", 1), {Range(0, 1)}, LiveTokens::all(), Range::all()}};
     plan.layer_sets = {{Range(0, 1)}};
     for (uint32_t from = 0; from < 2; ++from) {
       plan.token_sets.push_back(TokenSet{{Range::all()}, CyclicTokens{2, 2, {Range(from, from + 1)}}});
