@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "model/hf/families.h"
@@ -31,6 +32,21 @@ std::optional<uint64_t> read_head_dim(const ConfigFields& text, const HeadDefaul
   return std::nullopt;
 }
 
+// Every layer in the window. A layer_types that says otherwise contradicts it: engines and their versions differ in
+// which of the two counts.
+std::optional<ModelShape> all_slide(const ConfigInput& input, const HeadDefaults& defaults, uint64_t window) {
+  const std::optional<LiveTokens> live = pool_window(input, "sliding_window", window, false);
+  if (!live) return std::nullopt;
+  std::optional<ModelShape> shape = uniform_shape(input, defaults, *live);
+  if (!shape || !input.text.has("layer_types")) return shape;
+  const std::array words = {LayerWord{"sliding_attention", 0}, LayerWord{"full_attention", 1}};
+  const std::vector<uint32_t> stated = read_layer_list(input.text, "layer_types", shape->layers.size(), words);
+  if (std::find(stated.begin(), stated.end(), 1) != stated.end())
+    input.text.refuse("layer_types", fmt::format("has full layers, and sliding_window {} is of all of them", window));
+  if (input.text.failed()) return std::nullopt;
+  return shape;
+}
+
 // All layers slide when sliding_window is there (vLLM: the model's window, which every layer without one of its own
 // takes; model_executor/layers/attention/attention.py).
 std::optional<ModelShape> read_one_window(const ConfigInput& input, const HeadDefaults& defaults,
@@ -38,9 +54,7 @@ std::optional<ModelShape> read_one_window(const ConfigInput& input, const HeadDe
   const ConfigFields& text = input.text;
   std::optional<uint64_t> window = text.find_number("sliding_window");
   if (!text.has("sliding_window") && !text.is_null("sliding_window")) window = window_when_absent;
-  if (!window) return uniform_shape(input, defaults);
-  const std::optional<LiveTokens> live = pool_window(input, "sliding_window", *window, false);
-  return live ? uniform_shape(input, defaults, *live) : std::nullopt;
+  return window ? all_slide(input, defaults, *window) : uniform_shape(input, defaults);
 }
 
 }  // namespace
@@ -138,8 +152,7 @@ std::optional<ModelShape> read_qwen2(const ConfigInput& input) {
                                                  *full_below, *layer_count));
     return std::nullopt;
   }
-  const std::optional<LiveTokens> live = pool_window(input, "sliding_window", *window, false);
-  return live ? uniform_shape(input, defaults, *live) : std::nullopt;
+  return all_slide(input, defaults, *window);
 }
 
 std::optional<ModelShape> read_stated_heads(const ConfigInput& input) { return uniform_shape(input, kStated); }

@@ -132,6 +132,16 @@ std::vector<uint32_t> read_draft_layers(const ConfigInput& input, const Family& 
   return layers;
 }
 
+// An option about states is for a model that has some.
+void check_state_options(const ConfigInput& input, const ModelShape& shape) {
+  const bool has_states = std::any_of(shape.classes.begin(), shape.classes.end(), [](const LayerClass& each) {
+    return std::any_of(each.begin(), each.end(), [](const ClassComponent& part) { return part.component.is_state(); });
+  });
+  if (has_states) return;
+  if (input.options.conv_dtype) refuse_option(input, "conv_dtype", "the model has no states");
+  if (input.options.ssm_dtype) refuse_option(input, "ssm_dtype", "the model has no states");
+}
+
 bool keeps_the_same(const LayerClass& a, const LayerClass& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ClassComponent& x, const ClassComponent& y) {
     return x.component == y.component && x.live == y.live;
@@ -171,8 +181,10 @@ CacheSchema to_schema(const ModelShape& shape, const std::vector<uint32_t>& laye
 
 std::optional<HfModel> read_model(const ConfigInput& input, const Family& family) {
   std::optional<ModelShape> shape = family.read(input);
-  refuse_unread_cache_fields(input.text);
   if (!shape || input.root.failed() || input.text.failed()) return std::nullopt;
+  refuse_unread_cache_fields(input.text);  // a reader that was refused has not asked for all
+  check_state_options(input, *shape);
+  if (input.root.failed() || input.text.failed()) return std::nullopt;
   const std::vector<uint32_t> draft_layers = read_draft_layers(input, family, *shape);
   if (input.root.failed() || input.text.failed()) return std::nullopt;
   std::vector<uint32_t> layers = shape->layers;

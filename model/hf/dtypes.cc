@@ -36,12 +36,10 @@ constexpr std::array kKvNames = {
     KvName{"nvfp4", Form::kNvfp4, "", true, true},
     KvName{"fp4_mx_block16", Form::kNvfp4, "", false, true},
     KvName{"fp8_ds_mla", Form::kDsMla, "", true, true},
-    KvName{"float32", Form::kPlain, "float32", true, true},
     KvName{"float8_e4m3fn", Form::kPlain, "float8_e4m3fn", true, true},
     KvName{"float8_e5m2", Form::kPlain, "float8_e5m2", true, true},
     KvName{"float8_e4m3fnuz", Form::kPlain, "float8_e4m3fnuz", true, true},
     KvName{"float8_e5m2fnuz", Form::kPlain, "float8_e5m2fnuz", true, true},
-    KvName{"int8", Form::kPlain, "int8", true, true},
     KvName{"float4_e2m1fn_x2", Form::kFp4, "", true, true},
 };
 
@@ -240,11 +238,14 @@ Component plain(std::string_view name, const ItemType& type, uint64_t head_count
   return component;
 }
 
+// vLLM's --mamba-cache-dtype and --mamba-ssm-cache-dtype, SGLang's --mamba-ssm-dtype.
 std::optional<ItemType> option_type(const ConfigInput& input, std::string_view option,
                                     const std::optional<std::string>& dtype) {
-  if (!dtype) return std::nullopt;
-  if (const std::optional<uint64_t> item_bytes = known_item_bytes(*dtype)) return ItemType{*dtype, *item_bytes};
-  refuse_option(input, option, fmt::format("'{}' is not a dtype with a known item size", shown_text(*dtype)));
+  if (!dtype || *dtype == "auto") return std::nullopt;
+  for (const std::string_view known : {"float32", "float16", "bfloat16"})
+    if (*dtype == known) return item_of(known);
+  refuse_option(input, option,
+                fmt::format("'{}' is not known; known: auto, float32, float16, bfloat16", shown_text(*dtype)));
   return std::nullopt;
 }
 
@@ -321,6 +322,8 @@ std::optional<StateTypes> read_state_types(const ConfigInput& input, const State
     if (other && stated && other->dtype != stated->dtype)
       input.text.refuse(name, fmt::format("'{}' contradicts {} '{}'", other->dtype, field, stated->dtype));
   }
+  if (request.ssm_is_always_float32 && ssm_option && ssm_option->dtype != "float32")
+    refuse_option(input, "ssm_dtype", fmt::format("'{}': both engines keep this state in float32", ssm_option->dtype));
   if (!model || input.root.failed() || input.text.failed()) return std::nullopt;
   ItemType ssm = conv;
   if (request.ssm_is_always_float32 || !input.is_vllm() || request.vllm_ssm_is_float32) ssm = item_of("float32");

@@ -27,7 +27,7 @@ struct KvType {
   };
   Form form = Form::kPlain;
   ItemType item;  // of kPlain
-  bool is_fp8() const { return form == Form::kPlain && item.item_bytes == 1; }
+  bool is_fp8() const { return form == Form::kPlain && item.dtype.starts_with("float8_"); }
 };
 
 // The model's own type, as the engine serves it: 32-bit checkpoints are served in 16 bits. torch_dtype or, as newer

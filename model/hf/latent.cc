@@ -209,9 +209,10 @@ std::optional<ModelShape> read_deepseek_v4(const ConfigInput& input) {
       is_auto ? KvType{KvType::Form::kDsMla, {}} : read_kv_type(input, {.is_latent = true, .is_sparse = true});
   if (!type) return std::nullopt;
   const bool is_packed = type->form == KvType::Form::kDsMla;
-  if (!is_packed && type->item.dtype != "bfloat16") {
+  if (!is_packed && (type->item.dtype != "bfloat16" || !input.is_vllm())) {
     refuse_option(input, "kv_dtype",
-                  fmt::format("'{}': DeepSeek-V4 is served with an fp8 or a bfloat16 cache", *input.options.kv_dtype));
+                  fmt::format("'{}': {} serves DeepSeek-V4 with an fp8 cache{}", *input.options.kv_dtype,
+                              engine_title(input.options.engine), input.is_vllm() ? ", or a bfloat16 one" : ""));
     return std::nullopt;
   }
   const std::optional<LiveTokens> live = sliding(text, "sliding_window", *window);

@@ -175,7 +175,14 @@ std::optional<ModelShape> read_nemotron_h(const ConfigInput& input) {
   }
   if (shape.layers.empty() && !text.failed()) text.refuse_missing("hybrid_override_pattern");
   shape.draft_step = {kinds.attention, kinds.nothing};
-  if (const auto draft = letters(text, "mtp_hybrid_override_pattern", kinds)) shape.draft_step = *draft;
+  const auto draft_letters = letters(text, "mtp_hybrid_override_pattern", kinds);
+  if (draft_letters) shape.draft_step = *draft_letters;
+  text.visit("mtp_layers_block_type", [&](const JsonCursor& list) {
+    if (!list.require(JsonKind::kArray)) return;
+    shape.draft_step = read_layer_list(text, "mtp_layers_block_type", list.value.size(), words);
+    if (draft_letters && shape.draft_step != *draft_letters)
+      text.refuse("mtp_layers_block_type", "contradicts mtp_hybrid_override_pattern");
+  });
   if (text.failed() || input.root.failed()) return std::nullopt;
   return shape;
 }
@@ -216,8 +223,13 @@ std::optional<ModelShape> read_granite_hybrid(const ConfigInput& input) {
   shape.layers.assign(*layer_count, recurrent);
   const std::array words = {LayerWord{"mamba", recurrent}, LayerWord{"attention", attention},
                             LayerWord{"linear_attention", recurrent}, LayerWord{"full_attention", attention}};
-  for (const std::string_view name : {"layers_block_type", "layer_types"})
-    if (text.has(name)) shape.layers = read_layer_list(text, name, *layer_count, words);
+  const bool states_layers = text.has("layers_block_type");
+  if (states_layers) shape.layers = read_layer_list(text, "layers_block_type", *layer_count, words);
+  if (text.has("layer_types")) {
+    const std::vector<uint32_t> stated = read_layer_list(text, "layer_types", *layer_count, words);
+    if (states_layers && stated != shape.layers) text.refuse("layer_types", "contradicts layers_block_type");
+    shape.layers = stated;
+  }
   if (text.failed() || input.root.failed()) return std::nullopt;
   return shape;
 }

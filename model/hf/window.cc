@@ -177,8 +177,7 @@ std::optional<ModelShape> read_gemma4(const ConfigInput& input) {
 
 // vLLM counts layers and does not read layer_types (models/gpt_oss.py); SGLang reads it.
 std::optional<ModelShape> read_gpt_oss(const ConfigInput& input) {
-  const std::optional<uint64_t> window = input.text.count("sliding_window", 128);
-  auto kinds = read_two_kinds(input, kStated, {window, true}, "bfloat16");
+  auto kinds = read_two_kinds(input, kStated, {window_of(input.text, 128), true}, "bfloat16");
   if (!kinds) return std::nullopt;
   take_layers(input, kAlternating, *kinds, !input.is_vllm());
   return finish(input, std::move(*kinds));
@@ -362,6 +361,9 @@ std::optional<ModelShape> read_step3p5(const ConfigInput& input) {
   if (draft_count > kHfLayersMax)
     text.refuse("num_nextn_predict_layers", fmt::format("more than {} layers", kHfLayersMax));
   shape.layers = read_layer_list(text, "layer_types", *layer_count, words, std::min(draft_count, kHfLayersMax));
+  if (shape.layers.size() > *layer_count && shape.layers.size() - *layer_count != draft_count)
+    text.refuse("layer_types", fmt::format("has {} entries for {} layers and {} draft layers", shape.layers.size(),
+                                           *layer_count, draft_count));
   if (shape.layers.size() > *layer_count) {
     shape.draft_layers.assign(shape.layers.begin() + static_cast<ptrdiff_t>(*layer_count), shape.layers.end());
     shape.layers.resize(*layer_count);

@@ -5,7 +5,9 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -405,6 +407,76 @@ TEST(HfFamilies, AFieldThatIsLostIsRefusedOrKeepsNoLess) {
       EXPECT_GE(kept.per_sequence, whole.per_sequence);
     }
   }
+}
+
+// A config of the table with fields changed, as JSON text.
+std::string changed(const std::string& config, const std::vector<std::pair<std::string, std::string>>& fields) {
+  nlohmann::json json = nlohmann::json::parse(text_of(config));
+  for (const auto& [name, value] : fields) json[name] = nlohmann::json::parse(value);
+  return json.dump();
+}
+
+std::string list_of(size_t count, const std::string& word) {
+  return nlohmann::json(std::vector<std::string>(count, word)).dump();
+}
+
+// The diagnostics of a config that has to be refused.
+std::string refusal(const std::string& json, const HfOptions& options = {}) {
+  Diagnostics diagnostics("test");
+  EXPECT_FALSE(read_hf_config(json, options, JsonLimits(), diagnostics).has_value()) << json;
+  return diagnostic_lines(diagnostics);
+}
+
+Kept kept_by(const std::string& json, const HfOptions& options = {}) {
+  Diagnostics diagnostics("test");
+  const auto model = read_hf_config(json, options, JsonLimits(), diagnostics);
+  EXPECT_TRUE(model.has_value()) << diagnostic_lines(diagnostics);
+  return model ? kept_of(*model->cache_schema) : Kept();
+}
+
+TEST(HfFamilies, ANullWindowIsNoneForEveryClassThatHasOne) {
+  EXPECT_EQ(kept_by(changed("gpt-oss-120b", {{"sliding_window", "null"}})), (Kept{36 * kv(8, 64)}));
+  EXPECT_EQ(kept_by(changed("gemma-2-27b", {{"sliding_window", "null"}})), (Kept{46 * kv(16, 128)}));
+  EXPECT_EQ(kept_by(changed("mistral-7b-v0.1", {{"sliding_window", "null"}})), (Kept{32 * kv(8, 128)}));
+}
+
+TEST(HfFamilies, TwoFieldsThatSayDifferentThingsAreRefused) {
+  const auto expect = [](const std::string& json, const std::string& part) {
+    EXPECT_NE(refusal(json).find(part), std::string::npos) << refusal(json);
+  };
+  expect(changed("mistral-7b-v0.1", {{"layer_types", list_of(32, "full_attention")}}), "has full layers");
+  EXPECT_EQ(kept_by(changed("mistral-7b-v0.1", {{"layer_types", list_of(32, "sliding_attention")}})),
+            (Kept{0, 32 * kv(8, 128)}));
+  expect(changed("granite-4-h-small", {{"layers_block_type", list_of(40, "attention")}}),
+         "contradicts layers_block_type");
+  expect(changed("stepfun-ai__Step-3.7-Flash", {{"layer_types", list_of(46, "full_attention")}}),
+         "has 46 entries for 45 layers and 3 draft layers");
+  expect(changed("XiaomiMiMo__MiMo-V2-Flash", {{"attention_chunk_size", "256"}}), "is not the window of 128");
+  expect(changed("openai__gpt-oss-20b", {{"layer_types", list_of(24, "full_attention")}}), "does not read it");
+}
+
+TEST(HfFamilies, DraftLayersAreOfTheKindThatTheConfigStates) {
+  const HfOptions drafts = {.draft_layers = true};
+  const std::string nemotron = "nvidia__NVIDIA-Nemotron-3-Nano-30B-A3B-BF16";
+  EXPECT_EQ(kept_by(changed(nemotron, {{"num_nextn_predict_layers", "1"}}), drafts).for_ever, 7 * kv(2, 128));
+  EXPECT_EQ(kept_by(changed(nemotron, {{"num_nextn_predict_layers", "1"},
+                                       {"mtp_layers_block_type", R"(["attention","moe","attention"])"}}),
+                    drafts)
+                .for_ever,
+            8 * kv(2, 128));
+  EXPECT_EQ(kept_by(text_of("XiaomiMiMo__MiMo-V2-Flash"), drafts).in_window, 40 * 8 * (192 + 128) * kB16);
+}
+
+TEST(HfFamilies, OptionsAreThoseOfTheEngineAndTheModel) {
+  const auto expect = [](const std::string& config, const HfOptions& options, const std::string& part) {
+    EXPECT_NE(refusal(text_of(config), options).find(part), std::string::npos) << refusal(text_of(config), options);
+  };
+  expect("kimi-linear-48b-a3b", {.ssm_dtype = "bfloat16"}, "both engines keep this state in float32");
+  expect("qwen3-next-80b-a3b", {.ssm_dtype = "float4_e2m1fn_x2"}, "known: auto, float32, float16, bfloat16");
+  expect("llama-3.1-8b", {.conv_dtype = "float32"}, "the model has no states");
+  expect("deepseek-ai__DeepSeek-V3.2", {.kv_dtype = "int8"}, "'int8' is not known");
+  expect("deepseek-ai__DeepSeek-V4-Flash", {.engine = Engine::kSglang, .kv_dtype = "bfloat16"}, "with an fp8 cache");
+  EXPECT_EQ(kept_by(text_of("qwen3-next-80b-a3b"), {.ssm_dtype = "auto"}).per_sequence, 36 * delta(16, 32, 128, kB16));
 }
 
 }  // namespace
