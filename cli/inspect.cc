@@ -61,9 +61,8 @@ std::string schema_table(const CacheSchema& schema, uint64_t row_count_max) {
   LimitedTable table({"layers", "live tokens", "component", "dtype", "encoding", "heads", "dim", "row"}, row_count_max);
   for (const LayerGroup& group : schema.groups)
     for (const Component& component : group.components)
-      table.add({cell(group.layers), life_text(group.live_of(component.name)),
-                 component.name.text(), component.dtype, component.encoding, grouped(component.head_count),
-                 grouped(component.head_dim), row_text(component)});
+      table.add({cell(group.layers), life_text(group.live_of(component.name)), component.name.text(), component.dtype,
+                 component.encoding, grouped(component.head_count), grouped(component.head_dim), row_text(component)});
   return text + "\n" + table.text();
 }
 

@@ -1,6 +1,7 @@
 #include "cli/interrupt.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -11,6 +12,15 @@ constexpr int kSignals[] = {SIGINT, SIGTERM};
 
 std::atomic<bool> interrupted = false;  // a signal handler may use only this kind of object
 static_assert(std::atomic<bool>::is_always_lock_free);
+
+// While no command watches for interrupts: nothing is under way that has to be ended in order. Async-signal-safe.
+void end_at_once(int signal_number) {
+  constexpr char kLine[] =
+      "crossdock: interrupted; only files and publications that were reported as written have changed\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
 
 // Async-signal-safe: a lock-free flag, signal() and raise(). The signal that is raised comes after this handler, which
 // blocks it, and then ends the program as if there were no handler.
@@ -36,7 +46,9 @@ InterruptFlag::InterruptFlag() {
   set_handlers(handle);
 }
 
-InterruptFlag::~InterruptFlag() { set_handlers(SIG_DFL); }
+InterruptFlag::~InterruptFlag() { set_handlers(end_at_once); }
+
+void tell_of_interrupts() { set_handlers(end_at_once); }
 
 const std::atomic<bool>& InterruptFlag::is_set() const { return interrupted; }
 

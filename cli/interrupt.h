@@ -5,6 +5,9 @@
 
 namespace crossdock::cli {
 
+// From here on an interrupt that no InterruptFlag takes ends the program with a line that says what has changed.
+void tell_of_interrupts();
+
 // During its lifetime, SIGINT and SIGTERM set the flag instead of ending the program. One instance at a time.
 class InterruptFlag {
  public:

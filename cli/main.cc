@@ -9,6 +9,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/output.h"
 
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   using namespace crossdock::cli;
   // A write past the file size limit (ulimit -f) is then an error with a path, and does not end the program.
   signal(SIGXFSZ, SIG_IGN);
+  tell_of_interrupts();
   CommandLine command_line(
       "crossdock", "Describes LLM inference state (KV cache) and plans transfers between parallel layouts and stores.",
       kVersion);

@@ -62,7 +62,8 @@ std::optional<ConfigFiles> read_config(const std::string& path, const JsonLimits
   }
   files.config = std::move(text).value();
   const std::string beside = (fs::path(files.config_path).parent_path() / "hf_quant_config.json").string();
-  if (!fs::exists(beside, error)) return files;
+  // A link to nowhere is there, and cannot be read.
+  if (fs::symlink_status(beside, error).type() == fs::file_type::not_found) return files;
   if (!is_folder) {
     tell(
         fmt::format("note: {} lies beside the config and may decide the cache's dtype; it is read when --config names "

@@ -48,8 +48,8 @@ struct SideOptions {
   std::vector<std::string> participants;
 };
 
-// --placement or --config with `spec_name`, --binding with `data_name`, --page-size, --layout, ...; without a `data_name`
-// only the placement's.
+// --placement or --config with `spec_name`, --binding with `data_name`, --page-size, --layout, ...; without a
+// `data_name` only the placement's.
 void add_side_options(Command& command, SideOptions& options, const std::string& spec_name,
                       const std::string& data_name, const std::string& data_help);
 

@@ -80,10 +80,10 @@ LayerClass key_value_class(const ConfigInput& input, const KvType& type, const K
     for (Component& component : rows) made.push_back({std::move(component), live});
   }
   if (!input.options.kv_scales) return made;
-  if (!input.options.kv_dtype || !type.is_fp8() || !type.item.dtype.starts_with("float8_")) {
-    refuse_option(input, "kv_scales",
-                  fmt::format("needs an fp8 kv_dtype, not {}",
-                              input.options.kv_dtype ? *input.options.kv_dtype : type.item.dtype));
+  if (!type.is_fp8()) {
+    refuse_option(
+        input, "kv_scales",
+        fmt::format("needs an fp8 cache, not {}", input.options.kv_dtype ? *input.options.kv_dtype : type.item.dtype));
     return {};
   }
   const ItemType scale = {"float32", 4};
@@ -167,6 +167,16 @@ std::optional<ModelShape> read_ernie4_5(const ConfigInput& input) {
   HeadDefaults defaults = {.head_dim = 128};
   if (input.text.is_null("head_dim")) defaults = kDivided;
   return uniform_shape(input, defaults);
+}
+
+// BailingMoeV2Config has a window of 81,920, which counts when use_sliding_window is true; no publisher sets it.
+std::optional<ModelShape> read_bailing(const ConfigInput& input) {
+  for (const std::string_view name : {"sliding_window", "max_window_layers"}) input.text.has(name);
+  if (input.text.find_flag("use_sliding_window").value_or(false)) {
+    input.text.refuse("use_sliding_window", "true: no engine serves this family with a window");
+    return std::nullopt;
+  }
+  return uniform_shape(input, kDivided);
 }
 
 std::optional<ModelShape> read_seed_oss(const ConfigInput& input) { return uniform_shape(input, kSeedOss); }

@@ -50,11 +50,13 @@ ItemType item_of(std::string_view dtype) {
 
 bool is_of_engine(const KvName& name, Engine engine) { return engine == Engine::kVllm ? name.vllm : name.sglang; }
 
+// What models compute in; a quantised checkpoint names one of them too.
 std::optional<ItemType> read_item_type(const ConfigFields& fields, std::string_view name) {
   const std::optional<std::string> dtype = fields.find_text(name);
   if (!dtype) return std::nullopt;
-  if (const std::optional<uint64_t> item_bytes = known_item_bytes(*dtype)) return ItemType{*dtype, *item_bytes};
-  fields.refuse(name, fmt::format("'{}' is not a dtype with a known item size", shown_text(*dtype)));
+  for (const std::string_view known : {"bfloat16", "float16", "float32"})
+    if (*dtype == known) return item_of(known);
+  fields.refuse(name, fmt::format("'{}' is none of bfloat16, float16 and float32", shown_text(*dtype)));
   return std::nullopt;
 }
 
@@ -90,8 +92,9 @@ bool is_text(const ConfigFields& fields, std::string_view name) {
 struct CacheScheme {
   uint64_t bits = 0;
   std::string type;
-  bool is_dynamic = false;
+  std::optional<bool> dynamic;
   bool is_symmetric = true;
+  std::string strategy;
 };
 
 std::optional<CacheScheme> read_scheme(const ConfigFields& quantization) {
@@ -100,7 +103,8 @@ std::optional<CacheScheme> read_scheme(const ConfigFields& quantization) {
     CacheScheme read;
     read.bits = fields.count("num_bits").value_or(0);
     read.type = fields.find_text("type").value_or("int");
-    read.is_dynamic = fields.find_flag("dynamic").value_or(false);
+    read.dynamic = fields.find_flag("dynamic");
+    read.strategy = fields.find_text("strategy").value_or("tensor");
     read.is_symmetric = fields.find_flag("symmetric").value_or(true);
     if (!fields.failed()) scheme = std::move(read);
   });
@@ -114,25 +118,32 @@ class CheckpointScheme {
 
   // Empty when refused.
   std::optional<std::string_view> read() {
-    const bool at_root = input_.root.has("quantization_config");
-    const bool at_text = &input_.root != &input_.text && input_.text.has("quantization_config");
-    if (!at_root && !at_text) return from_file();
-    const ConfigFields& holder = at_root ? input_.root : input_.text;
     std::optional<std::string_view> name;
-    holder.visit_object("quantization_config", [&](const ConfigFields& quantization) { name = from(quantization); });
+    // An older name of compressed-tensors, which vLLM reads too.
+    for (const std::string_view field : {"quantization_config", "compression_config"}) {
+      if (!input_.root.has(field)) continue;
+      input_.root.visit_object(field, [&](const ConfigFields& quantization) { name = from(quantization, true); });
+      return name;
+    }
+    if (&input_.root == &input_.text || !input_.text.has("quantization_config")) return from_file();
+    input_.text.visit_object("quantization_config",
+                             [&](const ConfigFields& quantization) { name = from(quantization, false); });
     return name;
   }
 
  private:
   // vLLM utils/torch_utils.py get_kv_cache_quant_algo_string, layers/attention/attention.py; SGLang
   // mem_cache/kv_cache_dtype.py configure_kv_cache_dtype, layers/quantization/modelopt_quant.py.
-  std::optional<std::string_view> from(const ConfigFields& quantization) {
+  std::optional<std::string_view> from(const ConfigFields& quantization, bool at_root) {
     const std::string method = quantization.find_text("quant_method").value_or("");
     if (method == "compressed-tensors") return compressed_tensors(quantization);
+    const bool states_scheme = quantization.has("kv_cache_scheme") || quantization.has("kv_cache_quant_algo");
+    const std::string_view field = quantization.has("kv_cache_scheme") ? "kv_cache_scheme" : "kv_cache_quant_algo";
+    if (method.starts_with("modelopt") && !at_root && states_scheme)
+      return refuse(quantization, field, "lies with the language model, where engines differ in whether they read it");
     if (method.starts_with("modelopt")) return modelopt(quantization);
-    if (quantization.has("kv_cache_scheme") || quantization.has("kv_cache_quant_algo"))
-      return refuse(quantization, "kv_cache_scheme",
-                    fmt::format("is not known for quant_method '{}'", shown_text(method)));
+    if (states_scheme)
+      return refuse(quantization, field, fmt::format("is not known for quant_method '{}'", shown_text(method)));
     return "auto";
   }
 
@@ -148,10 +159,12 @@ class CheckpointScheme {
     }
     if (request_.is_latent)
       return refuse(quantization, "kv_cache_scheme", "with latent attention engines differ in what they make of it");
-    if (scheme->bits != 8 || scheme->type != "float" || !scheme->is_symmetric)
+    const bool is_known_strategy = scheme->strategy == "tensor" || scheme->strategy == "attn_head";
+    if (scheme->bits != 8 || scheme->type != "float" || !scheme->is_symmetric || !is_known_strategy)
       return refuse(quantization, "kv_cache_scheme",
-                    fmt::format("{} bits of type '{}' is not what vLLM serves (8 bits, float, symmetric)", scheme->bits,
-                                shown_text(scheme->type)));
+                    fmt::format("{} bits of type '{}' by '{}' is not what vLLM serves (8 bits, float, symmetric, by "
+                                "tensor or attn_head)",
+                                scheme->bits, shown_text(scheme->type), shown_text(scheme->strategy)));
     return "fp8";
   }
 
@@ -177,11 +190,12 @@ class CheckpointScheme {
     }
     const std::optional<CacheScheme> scheme = read_scheme(fields);
     if (!scheme) return std::nullopt;
-    // vLLM takes a dynamic scheme for none, SGLang does not look.
-    if (scheme->type == "float" && scheme->bits == 8 && !(scheme->is_dynamic && input_.is_vllm())) return "fp8_e4m3";
+    // vLLM takes a scheme that is not stated to be static for none, SGLang does not look.
+    if (scheme->type == "float" && scheme->bits == 8 && (scheme->dynamic == false || !input_.is_vllm()))
+      return "fp8_e4m3";
     if (scheme->type == "float" && scheme->bits == 4) return nvfp4();
     return refuse(fields, "kv_cache_scheme",
-                  fmt::format("{}{} bits of type '{}' is not known", scheme->is_dynamic ? "dynamic, " : "",
+                  fmt::format("{}{} bits of type '{}' is not known", scheme->dynamic == false ? "" : "not static, ",
                               scheme->bits, shown_text(scheme->type)));
   }
 

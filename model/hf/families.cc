@@ -13,9 +13,9 @@ constexpr std::string_view kText = "text_config";
 
 // Kimi K2 names DeepseekV3ForCausalLM. Qwen3.5 keeps what Qwen3-Next keeps. GLM-5 has the indexer of DeepSeek-V3.2.
 constexpr std::array kFamilies = {
-    Family{"BailingMoeForCausalLM", "bailing_moe", {}, {}, read_llama, kNextN},
-    Family{"BailingMoeV2ForCausalLM", "bailing_moe", {}, {}, read_llama, kNextN},
-    Family{"BailingMoeV2ForCausalLM", "bailing_moe_v2", {}, {}, read_llama, kNextN},
+    Family{"BailingMoeForCausalLM", "bailing_moe", {}, {}, read_bailing, kNextN},
+    Family{"BailingMoeV2ForCausalLM", "bailing_moe", {}, {}, read_bailing, kNextN},
+    Family{"BailingMoeV2ForCausalLM", "bailing_moe_v2", {}, {}, read_bailing, kNextN},
     Family{"DeciLMForCausalLM", "deci", {}, {}, read_nemotron_nas},
     Family{"DeciLMForCausalLM", "nemotron-nas", {}, {}, read_nemotron_nas},
     Family{"DeepseekV2ForCausalLM", "deepseek_v2", {}, {}, read_deepseek},

@@ -35,6 +35,7 @@ std::optional<ModelShape> read_stated_heads(const ConfigInput& input);
 std::optional<ModelShape> read_divided_heads(const ConfigInput& input);
 std::optional<ModelShape> read_glm4_moe(const ConfigInput& input);
 std::optional<ModelShape> read_ernie4_5(const ConfigInput& input);
+std::optional<ModelShape> read_bailing(const ConfigInput& input);
 std::optional<ModelShape> read_seed_oss(const ConfigInput& input);
 std::optional<ModelShape> read_minimax_m2(const ConfigInput& input);
 std::optional<ModelShape> read_smollm3(const ConfigInput& input);

@@ -14,7 +14,6 @@
 namespace crossdock {
 namespace {
 
-constexpr HeadDefaults kStated = {};
 constexpr HeadDefaults kDivided = {.head_dim_by_division = true};
 constexpr HeadDefaults kEight = {.kv_heads = 8, .head_dim_by_division = true};  // JambaConfig, Lfm2Config
 constexpr HeadDefaults kGranite = {.kv_heads_are_query_heads = true, .head_dim_by_division = true};
@@ -174,6 +173,8 @@ std::optional<ModelShape> read_nemotron_h(const ConfigInput& input) {
     shape.layers = *by_letters;
   }
   if (shape.layers.empty() && !text.failed()) text.refuse_missing("hybrid_override_pattern");
+  if (const auto steps = text.find_number("num_nextn_predict_layers"); steps && *steps > 1)
+    text.refuse("num_nextn_predict_layers", fmt::format("{}: vLLM serves one draft step", *steps));
   shape.draft_step = {kinds.attention, kinds.nothing};
   const auto draft_letters = letters(text, "mtp_hybrid_override_pattern", kinds);
   if (draft_letters) shape.draft_step = *draft_letters;

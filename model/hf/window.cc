@@ -392,10 +392,15 @@ std::optional<ModelShape> read_minimax_m3(const ConfigInput& input) {
     indexed.push_back({token_rows("index_key", *model, 1, *index_dim), {}});
     const uint32_t sparse_class = shape.add(std::move(indexed));
     for (const uint64_t frequency : frequencies) shape.layers.push_back(frequency == 0 ? full : sparse_class);
-    if (sparse.has("sparse_disable_index_value"))
-      for (const auto disabled = read_number_list(sparse, "sparse_disable_index_value", *layer_count);
-           const uint64_t each : disabled)
-        if (each == 0) return sparse.refuse("sparse_disable_index_value", "index values are kept by SGLang only");
+    if (sparse.has("sparse_disable_index_value")) {
+      const std::vector<uint64_t> disabled = read_number_list(sparse, "sparse_disable_index_value", *layer_count);
+      for (size_t layer = 0; layer < disabled.size(); ++layer)
+        if (frequencies[layer] != 0 && disabled[layer] == 0) {
+          sparse.refuse("sparse_disable_index_value",
+                        fmt::format("layer {} keeps index values, which SGLang alone serves", layer));
+          break;
+        }
+    }
     shape.draft_step = {sparse_class};
   });
   if (input.root.failed() || text.failed()) return std::nullopt;

@@ -467,6 +467,44 @@ TEST(HfFamilies, DraftLayersAreOfTheKindThatTheConfigStates) {
   EXPECT_EQ(kept_by(text_of("XiaomiMiMo__MiMo-V2-Flash"), drafts).in_window, 40 * 8 * (192 + 128) * kB16);
 }
 
+TEST(HfFamilies, ACacheSchemeThatNoEngineTakesIsRefused) {
+  const auto expect = [](const std::string& scheme, const std::string& part) {
+    const std::string json = changed("llama-3.1-8b", {{"quantization_config", scheme}});
+    EXPECT_NE(refusal(json).find(part), std::string::npos) << refusal(json);
+    EXPECT_EQ(kept_by(json, {.kv_dtype = "bfloat16"}), (Kept{32 * kv(8, 128)}));
+  };
+  expect(R"({"quant_method":"modelopt","kv_cache_scheme":{"num_bits":8,"type":"float"}})", "not static");
+  expect(R"({"quant_method":"modelopt","kv_cache_scheme":{"num_bits":8,"type":"int","dynamic":false}})", "type 'int'");
+  expect(
+      R"({"quant_method":"compressed-tensors","kv_cache_scheme":{"num_bits":8,"type":"float","strategy":"channel"}})",
+      "by 'channel'");
+  expect(R"({"quant_method":"compressed-tensors","kv_cache_scheme":{"num_bits":4,"type":"float"}})", "4 bits");
+  expect(R"({"quant_method":"quark","kv_cache_quant_algo":"FP8"})",
+         "kv_cache_quant_algo: is not known for quant_method");
+  EXPECT_EQ(kept_by(changed("llama-3.1-8b", {{"compression_config", R"({"quant_method":"compressed-tensors",
+      "kv_cache_scheme":{"num_bits":8,"type":"float","strategy":"tensor"}})"}})),
+            (Kept{32 * kv(8, 128, kF8)}));
+  EXPECT_NE(refusal(changed("llama-3.1-8b", {{"torch_dtype", R"("int8")"}})), "");
+}
+
+TEST(HfFamilies, MiniMaxM3KeepsIndexKeysWhereItsAttentionIsSparse) {
+  std::vector<int> sparse(60, 1);
+  for (int layer = 0; layer < 3; ++layer) sparse[static_cast<size_t>(layer)] = 0;
+  const nlohmann::json text = {
+      {"model_type", "minimax_m3_text"},
+      {"num_hidden_layers", 60},
+      {"num_attention_heads", 64},
+      {"num_key_value_heads", 4},
+      {"head_dim", 128},
+      {"torch_dtype", "bfloat16"},
+      {"sparse_attention_config",
+       {{"sparse_index_dim", 128}, {"sparse_attention_freq", sparse}, {"sparse_disable_index_value", sparse}}}};
+  const nlohmann::json config = {{"architectures", {"MiniMaxM3SparseForConditionalGeneration"}},
+                                 {"model_type", "minimax_m3_vl"},
+                                 {"text_config", text}};
+  EXPECT_EQ(kept_by(config.dump()), (Kept{60 * kv(4, 128) + 57 * 128 * kB16}));
+}
+
 TEST(HfFamilies, OptionsAreThoseOfTheEngineAndTheModel) {
   const auto expect = [](const std::string& config, const HfOptions& options, const std::string& part) {
     EXPECT_NE(refusal(text_of(config), options).find(part), std::string::npos) << refusal(text_of(config), options);
