@@ -462,14 +462,14 @@ std::vector<BadInput> bad_models() {
        config_with([](json& c) { c["num_hidden_layers"] = uint64_t{1} << 63; })},
       {llama + "num_key_value_heads: 3 does not divide num_attention_heads 64 [config-field]", kSchema,
        config_with([](json& c) { c["num_key_value_heads"] = 3; })},
-      {llama + "torch_dtype: 'float31' is not a dtype with a known item size [config-field]", kSchema,
+      {llama + "torch_dtype: 'float31' is none of bfloat16, float16 and float32 [config-field]", kSchema,
        config_with([](json& c) { c["torch_dtype"] = "float31"; })},
       {"...: 64 heads x 9223372036854775808 x 2 bytes do not fit in 64 bits [size-overflow]", kSchema,
        config_with([](json& c) {
          c["num_key_value_heads"] = 64;
          c["head_dim"] = uint64_t{1} << 63;
        })},
-      {"...option kv_scales: needs an fp8 kv_dtype, not bfloat16 [config-field]",
+      {"...option kv_scales: needs an fp8 cache, not bfloat16 [config-field]",
        {"schema", "--config", kLlama, "--kv-scales"}},
       {refused + "8 heads (component key) cannot be shared out over tp 3: neither divides the other; ",
        split({"--tp", "3"})},
