@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/checked.h"
 #include "base/sorted.h"
 
 // The opposite of what plans are for: everything is enumerated, under a stated limit, for tools that compare row by
@@ -20,6 +21,16 @@ namespace {
 bool refuse(uint64_t row_count_max, Diagnostics& diagnostics) {
   diagnostics.add(Rule::kPlanLimit, "", fmt::format("more than {} rows", row_count_max));
   return false;
+}
+
+// Charged before a row is made: each layer of an edge is one at least.
+bool has_few_layers(const TransferPlan& plan, uint64_t row_count_max, Diagnostics& diagnostics) {
+  uint64_t rows = 0;
+  for (const Edge& edge : plan.edges) {
+    rows = saturating_add(rows, plan.layer_sets[edge.layer_set].count());
+    if (rows > row_count_max) return refuse(row_count_max, diagnostics);
+  }
+  return true;
 }
 
 // The heads that an owner has of one component of one layer, counted from the lowest.
@@ -86,6 +97,7 @@ void merge_neighbours(std::vector<ByteRow>& rows) {
 std::optional<std::vector<LogicalRow>> logical_rows(const TransferPlan& plan, const PlanSide& source,
                                                     const PlanSide& target, uint64_t row_count_max,
                                                     Diagnostics& diagnostics) {
+  if (!has_few_layers(plan, row_count_max, diagnostics)) return std::nullopt;
   std::vector<LogicalRow> rows;
   HeadOffsets source_heads(source);
   HeadOffsets target_heads(target);
@@ -139,6 +151,7 @@ std::optional<std::vector<StoreRow>> store_rows(const TransferPlan& plan, const 
     CHECK(array != geometry.arrays.end() && key_of(*array) == std::tie(part, name));
     return *array;
   };
+  if (!has_few_layers(plan, row_count_max, diagnostics)) return std::nullopt;
   std::vector<StoreRow> rows;
   for (const Edge& edge : plan.edges) {
     const ComponentName& name = plan.tensors[edge.tensor].component.name;
