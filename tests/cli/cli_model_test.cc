@@ -231,14 +231,21 @@ TEST_F(CliModel, V16AFileSizeLimitIsAnError) {
 
 // Of each family, between two pairs of layouts and through a store, with every byte looked at. States of the largest
 // hybrid models come to hundreds of megabytes for a sequence; their kinds are here in smaller models.
-TEST_F(CliModel, EveryFamilyMovesByteForByte) {
+// In quarters, so that ctest runs them beside each other.
+class CliFamilies : public CliModel, public ::testing::WithParamInterface<size_t> {};
+
+TEST_P(CliFamilies, MoveByteForByte) {
   const std::set<std::string> too_large = {"nvidia__Nemotron-H-56B-Base-8K.json",
                                            "meta-llama__Meta-Llama-3.1-405B.json"};
-  for (const auto& entry : fs::directory_iterator(kConfigs)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.path().extension() != ".json" || too_large.contains(name)) continue;
-    SCOPED_TRACE(name);
-    const std::vector<std::string> model = {"--config", entry.path().string()};
+  std::set<fs::path> configs;
+  for (const auto& entry : fs::directory_iterator(kConfigs))
+    if (entry.path().extension() == ".json" && !too_large.contains(entry.path().filename().string()))
+      configs.insert(entry.path());
+  size_t number = 0;
+  for (const fs::path& path : configs) {
+    if (number++ % 4 != GetParam()) continue;
+    SCOPED_TRACE(path.filename().string());
+    const std::vector<std::string> model = {"--config", path.string()};
     const auto with_model = [&](std::vector<std::string> arguments) {
       arguments.insert(arguments.end(), model.begin(), model.end());
       return run(arguments);
@@ -268,6 +275,8 @@ TEST_F(CliModel, EveryFamilyMovesByteForByte) {
     EXPECT_NE(pages.out.find("256 of 400 tokens can be restored"), std::string::npos) << pages.out;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Quarter, CliFamilies, ::testing::Range(size_t{0}, size_t{4}));
 
 TEST_F(CliModel, EveryGoldenConfigIsReadAndPlaced) {
   size_t count = 0;
