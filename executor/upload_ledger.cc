@@ -200,10 +200,9 @@ void UploadLedger::object_lost(const TxnId& txn, const RegionId& object, const s
 Status UploadLedger::check_object(const Txn& txn, const StoredObject& wanted) const {
   const auto found = txn.objects.find(wanted.id);
   if (found == txn.objects.end())
-    return Status(Code::kNotFound,
-                  txn.last_loss.empty()
-                      ? fmt::format("{} was not put", object_text(wanted.id))
-                      : fmt::format("{} was not put; the store lost bytes: {}", object_text(wanted.id), txn.last_loss));
+    return Status(Code::kNotFound, txn.last_loss.empty() ? fmt::format("{} was not put", object_text(wanted.id))
+                                                         : fmt::format("{} was not put; the store lost bytes: {}",
+                                                                       object_text(wanted.id), txn.last_loss));
   const Object& object = found->second;
   if (!object.under_way.empty())
     return Status(Code::kUnavailable, fmt::format("{}: the fragment of '{}' is under way", object_text(wanted.id),

@@ -1,5 +1,5 @@
-// What the planners of pages promise, for the schema of every model config here: the pages of a prompt that were put are
-// found again by a longer prompt that begins alike, and can be restored into another layout. No bytes move here.
+// What the planners of pages promise, for the schema of every model config here: the pages of a prompt that were put
+// are found again by a longer prompt that begins alike, and can be restored into another layout. No bytes move here.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -151,7 +151,8 @@ void expect_found_again(const HfModel& model, uint64_t length, uint64_t page_tok
 
   KvRestore restore;
   restore.target = target;
-  restore.what = std::make_shared<const PrefixRestore>(PrefixRestore{catalog.value(), match.value(), all_keys, *snapshot});
+  restore.what =
+      std::make_shared<const PrefixRestore>(PrefixRestore{catalog.value(), match.value(), all_keys, *snapshot});
   const KvRestorePlanner restores(restore);
   Found found;
   for (const PageObjectKey& key : prefix_objects(match.value(), all_keys)) {
