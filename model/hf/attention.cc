@@ -11,14 +11,11 @@
 namespace crossdock {
 namespace {
 
-// Classes that compute the head dimension; others have a constant of their own there, or no default at all.
-constexpr HeadDefaults kDivided = {.head_dim_by_division = true};
-constexpr HeadDefaults kLlama = {.kv_heads_are_query_heads = true, .head_dim_by_division = true};
+// Classes with constants of their own.
 constexpr HeadDefaults kMistral = {.kv_heads = 8, .head_dim_by_division = true};  // MistralConfig, MixtralConfig
 constexpr HeadDefaults kMinistral3 = {.query_heads = 32, .kv_heads = 8, .head_dim = 128};  // Ministral3Config
 constexpr HeadDefaults kSmolLm3 = {.query_heads = 16, .kv_heads = 4, .head_dim_by_division = true};
 constexpr HeadDefaults kSeedOss = {.head_dim = 128};
-constexpr HeadDefaults kStated = {};
 
 constexpr uint64_t kMistralWindow = 4096;  // MistralConfig, when the field is absent; null means no window
 
@@ -51,13 +48,15 @@ std::optional<ModelShape> all_slide(const ConfigInput& input, const HeadDefaults
 // takes; model_executor/layers/attention/attention.py).
 std::optional<ModelShape> read_one_window(const ConfigInput& input, const HeadDefaults& defaults,
                                           std::optional<uint64_t> window_when_absent) {
-  const ConfigFields& text = input.text;
-  std::optional<uint64_t> window = text.find_number("sliding_window");
-  if (!text.has("sliding_window") && !text.is_null("sliding_window")) window = window_when_absent;
+  const std::optional<uint64_t> window = read_window(input.text, window_when_absent);
   return window ? all_slide(input, defaults, *window) : uniform_shape(input, defaults);
 }
 
 }  // namespace
+
+std::optional<uint64_t> read_window(const ConfigFields& text, std::optional<uint64_t> when_absent) {
+  return text.is_absent("sliding_window") ? when_absent : text.find_number("sliding_window");
+}
 
 std::optional<KvHeads> read_kv_heads(const ConfigFields& text, const HeadDefaults& defaults) {
   const std::optional<uint64_t> query_heads = text.count("num_attention_heads", defaults.query_heads);
@@ -115,7 +114,7 @@ std::optional<LiveTokens> pool_window(const ConfigInput& input, std::string_view
   return sliding(input.text, name, window);
 }
 
-std::optional<ModelShape> read_llama(const ConfigInput& input) { return uniform_shape(input, kLlama); }
+std::optional<ModelShape> read_llama(const ConfigInput& input) { return uniform_shape(input, kMultiHead); }
 
 std::optional<ModelShape> read_mistral(const ConfigInput& input) {
   return read_one_window(input, kMistral, kMistralWindow);
@@ -130,13 +129,15 @@ std::optional<ModelShape> read_mixtral(const ConfigInput& input) {
 }
 
 // Phi3Config: multi-head unless stated. The published windows are as long as the context or shorter.
-std::optional<ModelShape> read_phi3(const ConfigInput& input) { return read_one_window(input, kLlama, std::nullopt); }
+std::optional<ModelShape> read_phi3(const ConfigInput& input) {
+  return read_one_window(input, kMultiHead, std::nullopt);
+}
 
 // A window is there only when use_sliding_window says so; the field sliding_window alone means nothing. vLLM serves a
 // window in all layers (max_window_layers 0) and refuses one in some (models/qwen2.py).
 std::optional<ModelShape> read_qwen2(const ConfigInput& input) {
   const ConfigFields& text = input.text;
-  const HeadDefaults& defaults = text.architecture().starts_with("Qwen2") ? kDivided : kStated;
+  const HeadDefaults& defaults = text.architecture().starts_with("Qwen2") ? kDividedHeads : kStatedHeads;
   for (const std::string_view name : {"sliding_window", "max_window_layers"}) text.has(name);
   if (!text.find_flag("use_sliding_window").value_or(false)) {
     return uniform_shape(input, defaults);
@@ -155,17 +156,17 @@ std::optional<ModelShape> read_qwen2(const ConfigInput& input) {
   return all_slide(input, defaults, *window);
 }
 
-std::optional<ModelShape> read_stated_heads(const ConfigInput& input) { return uniform_shape(input, kStated); }
+std::optional<ModelShape> read_stated_heads(const ConfigInput& input) { return uniform_shape(input, kStatedHeads); }
 
-std::optional<ModelShape> read_divided_heads(const ConfigInput& input) { return uniform_shape(input, kDivided); }
+std::optional<ModelShape> read_divided_heads(const ConfigInput& input) { return uniform_shape(input, kDividedHeads); }
 
 // GLM-4.5 to 4.7. Without head_dim engines divide and drop the rest, which fits no published model.
-std::optional<ModelShape> read_glm4_moe(const ConfigInput& input) { return uniform_shape(input, kStated); }
+std::optional<ModelShape> read_glm4_moe(const ConfigInput& input) { return uniform_shape(input, kStatedHeads); }
 
 // Ernie4_5Config: 128, and not the quotient, when the field is absent; null means the quotient.
 std::optional<ModelShape> read_ernie4_5(const ConfigInput& input) {
   HeadDefaults defaults = {.head_dim = 128};
-  if (input.text.is_null("head_dim")) defaults = kDivided;
+  if (input.text.is_null("head_dim")) defaults = kDividedHeads;
   return uniform_shape(input, defaults);
 }
 
@@ -176,14 +177,14 @@ std::optional<ModelShape> read_bailing(const ConfigInput& input) {
     input.text.refuse("use_sliding_window", "true: no engine serves this family with a window");
     return std::nullopt;
   }
-  return uniform_shape(input, kDivided);
+  return uniform_shape(input, kDividedHeads);
 }
 
 std::optional<ModelShape> read_seed_oss(const ConfigInput& input) { return uniform_shape(input, kSeedOss); }
 
 // Its publishers' configs name no dtype: 16 bits, as either engine serves a checkpoint whose dtype it takes for 32-bit.
 std::optional<ModelShape> read_minimax_m2(const ConfigInput& input) {
-  std::optional<ModelShape> shape = uniform_shape(input, kStated, {}, input.is_vllm() ? "bfloat16" : "float16");
+  std::optional<ModelShape> shape = uniform_shape(input, kStatedHeads, {}, input.is_vllm() ? "bfloat16" : "float16");
   // num_mtp_modules is there, and neither engine serves those layers (vllm/models/minimax_m2.py skips their weights).
   if (shape) shape->draft_step.clear();
   return shape;
@@ -205,7 +206,7 @@ std::optional<ModelShape> read_dots1(const ConfigInput& input) {
                       "has to be null: engines differ in what they make of the class's default window");
     return std::nullopt;
   }
-  return uniform_shape(input, kLlama);
+  return uniform_shape(input, kMultiHead);
 }
 
 // HunYuanConfig: head_dim or attention_head_dim. Layers that take another's keys and values (use_cla) differ by engine.
@@ -219,7 +220,7 @@ std::optional<ModelShape> read_hunyuan(const ConfigInput& input) {
   const std::optional<uint64_t> attention = text.find_count("attention_head_dim");
   if (stated && attention && *stated != *attention)
     text.refuse("attention_head_dim", fmt::format("{} contradicts head_dim {}", *attention, *stated));
-  HeadDefaults defaults = kLlama;
+  HeadDefaults defaults = kMultiHead;
   if (attention) defaults = {.head_dim = attention, .kv_heads_are_query_heads = true};
   return uniform_shape(input, defaults);
 }
@@ -230,7 +231,7 @@ std::optional<ModelShape> read_nemotron_nas(const ConfigInput& input) {
   const ConfigFields& text = input.text;
   const std::optional<uint64_t> layer_count = read_layer_count(text);
   const std::optional<uint64_t> query_heads = text.count("num_attention_heads");
-  const std::optional<uint64_t> head_dim = query_heads ? read_head_dim(text, kLlama, *query_heads) : std::nullopt;
+  const std::optional<uint64_t> head_dim = query_heads ? read_head_dim(text, kMultiHead, *query_heads) : std::nullopt;
   const std::optional<KvType> type = read_kv_type(input);
   text.has("num_key_value_heads");  // null, or of no layer
   if (!layer_count || !head_dim || !type) return std::nullopt;

@@ -20,6 +20,11 @@ struct HeadDefaults {
   bool head_dim_by_division = false;      // hidden_size / num_attention_heads unless the config says otherwise
 };
 
+// Classes that have no default, that divide only, and that divide and are multi-head unless the config says otherwise.
+inline constexpr HeadDefaults kStatedHeads = {};
+inline constexpr HeadDefaults kDividedHeads = {.head_dim_by_division = true};
+inline constexpr HeadDefaults kMultiHead = {.kv_heads_are_query_heads = true, .head_dim_by_division = true};
+
 struct KvHeads {
   uint64_t count = 0;
   uint64_t key_dim = 0;
@@ -35,6 +40,9 @@ LayerClass key_value_class(const ConfigInput& input, const KvType& type, const K
 // Every hidden layer, and a draft layer where there are any, is of the one class. Empty when refused.
 std::optional<ModelShape> uniform_shape(const ConfigInput& input, const HeadDefaults& defaults,
                                         const LiveTokens& live = {}, std::string_view dtype_fallback = {});
+
+// sliding_window, or `when_absent`; empty for null.
+std::optional<uint64_t> read_window(const ConfigFields& text, std::optional<uint64_t> when_absent);
 
 // The window of a layer that slides: in SGLang the pool of most families keeps all tokens although attention does not
 // look at them (configs/model_config.py is_hybrid_swa_model lists those that free them). Empty when refused.

@@ -43,6 +43,8 @@ class ConfigFields {
   bool has(std::string_view name) const { return find(name).has_value(); }
   // There and null: in some classes this differs from absent.
   bool is_null(std::string_view name) const;
+  // Neither there nor null.
+  bool is_absent(std::string_view name) const { return !has(name) && !is_null(name); }
 
   // Each is empty when the field is absent or refused. A count is at least 1.
   std::optional<uint64_t> find_number(std::string_view name) const;

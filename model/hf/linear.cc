@@ -13,7 +13,6 @@
 namespace crossdock {
 namespace {
 
-constexpr HeadDefaults kStated = {};
 constexpr uint64_t kQwen3NextInterval = 4;  // Qwen3NextConfig: three linear layers, then a full one
 
 // A delta-rule layer: a state matrix for each value head, and a short convolution over queries, keys and values.
@@ -99,7 +98,7 @@ std::vector<uint32_t> read_kimi_layers(const ConfigFields& linear, uint64_t laye
 std::optional<ModelShape> delta_shape(const ConfigInput& input, std::string_view ssm_field) {
   const ConfigFields& text = input.text;
   const std::optional<uint64_t> layer_count = read_layer_count(text);
-  const std::optional<KvHeads> heads = read_kv_heads(text, kStated);
+  const std::optional<KvHeads> heads = read_kv_heads(text, kStatedHeads);
   const std::optional<KvType> type = read_kv_type(input);
   const std::optional<uint64_t> interval = text.count("full_attention_interval", kQwen3NextInterval);
   const std::optional<DeltaHeads> delta = read_qwen3_next_heads(text);

@@ -14,9 +14,7 @@
 namespace crossdock {
 namespace {
 
-constexpr HeadDefaults kDivided = {.head_dim_by_division = true};
 constexpr HeadDefaults kEight = {.kv_heads = 8, .head_dim_by_division = true};  // JambaConfig, Lfm2Config
-constexpr HeadDefaults kGranite = {.kv_heads_are_query_heads = true, .head_dim_by_division = true};
 constexpr HeadDefaults kNemotronH = {.kv_heads = 8, .head_dim = 128};  // NemotronHConfig: a constant, no quotient
 
 // A Mamba-2 layer: a state of head_dim x state_size for each head, and a short convolution over its input x and over
@@ -192,12 +190,12 @@ std::optional<ModelShape> read_nemotron_h(const ConfigInput& input) {
 std::optional<ModelShape> read_falcon_h1(const ConfigInput& input) {
   const ConfigFields& text = input.text;
   const std::optional<uint64_t> layer_count = read_layer_count(text);
-  const std::optional<KvHeads> heads = read_kv_heads(text, kDivided);
+  const std::optional<KvHeads> heads = read_kv_heads(text, kDividedHeads);
   const std::optional<KvType> type = read_kv_type(input);
   const std::optional<StateTypes> states = read_state_types(input, {});
   std::optional<uint64_t> width = text.find_count("mamba_d_ssm");
   if (text.is_null("mamba_d_ssm")) width = expanded(text, 2);
-  if (!text.has("mamba_d_ssm") && !text.is_null("mamba_d_ssm")) width = 1024;  // FalconH1Config
+  if (text.is_absent("mamba_d_ssm")) width = 1024;  // FalconH1Config
   const std::optional<Mamba2> mamba = width ? read_hybrid_mamba(text, *width) : std::nullopt;
   if (!layer_count || !heads || !type || !states || !mamba) return std::nullopt;
   LayerClass both = key_value_class(input, *type, *heads);
@@ -212,7 +210,7 @@ std::optional<ModelShape> read_falcon_h1(const ConfigInput& input) {
 std::optional<ModelShape> read_granite_hybrid(const ConfigInput& input) {
   const ConfigFields& text = input.text;
   const std::optional<uint64_t> layer_count = read_layer_count(text);
-  const std::optional<KvHeads> heads = read_kv_heads(text, kGranite);
+  const std::optional<KvHeads> heads = read_kv_heads(text, kMultiHead);
   const std::optional<KvType> type = read_kv_type(input);
   const std::optional<StateTypes> states = read_state_types(input, {});
   const std::optional<uint64_t> width = expanded(text, 2);

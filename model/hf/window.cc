@@ -14,8 +14,6 @@ namespace {
 // Gemma2Config, Gemma3TextConfig, Gemma3nTextConfig and Gemma4TextConfig. The published config of gemma-3-4b relies on
 // all three.
 constexpr HeadDefaults kGemma = {.query_heads = 8, .kv_heads = 4, .head_dim = 256};
-constexpr HeadDefaults kStated = {};
-constexpr HeadDefaults kDivided = {.kv_heads_are_query_heads = true, .head_dim_by_division = true};
 
 constexpr uint64_t kGemmaWindow = 4096;     // Gemma2Config, Gemma3TextConfig; null means that no layer slides
 constexpr uint64_t kAlternating = 2;        // Gemma2Config, GptOssConfig: sliding, full, sliding, full, ...
@@ -58,13 +56,7 @@ std::optional<TwoKinds> read_two_kinds(const ConfigInput& input, const HeadDefau
   return kinds;
 }
 
-// sliding_window, or `when_absent`; empty for null.
-std::optional<uint64_t> window_of(const ConfigFields& text, std::optional<uint64_t> when_absent) {
-  if (text.has("sliding_window") || text.is_null("sliding_window")) return text.find_number("sliding_window");
-  return when_absent;
-}
-
-// layer_types, or the `period`: each last of them is full. Both at once have to agree where `engines_read_period`.
+// layer_types, or the `period`: each last of them is full. Both at once have to agree unless `types_rule`.
 void take_layers(const ConfigInput& input, uint64_t period, TwoKinds& kinds, bool types_rule = true) {
   const std::vector<uint32_t> by_period = periodic_layers(kinds.layer_count, period, kinds.slide, kinds.full);
   kinds.shape.layers = by_period;
@@ -116,7 +108,7 @@ void share_last_layers(const ConfigInput& input, uint64_t shared, ModelShape& sh
 
 std::optional<ModelShape> read_gemma2(const ConfigInput& input) {
   refuse_bidirectional(input.text);
-  auto kinds = read_two_kinds(input, kGemma, {window_of(input.text, kGemmaWindow)});
+  auto kinds = read_two_kinds(input, kGemma, {read_window(input.text, kGemmaWindow)});
   if (!kinds) return std::nullopt;
   take_layers(input, kAlternating, *kinds, input.is_vllm());
   return finish(input, std::move(*kinds));
@@ -125,7 +117,7 @@ std::optional<ModelShape> read_gemma2(const ConfigInput& input) {
 std::optional<ModelShape> read_gemma3(const ConfigInput& input) {
   refuse_bidirectional(input.text);
   const std::optional<uint64_t> pattern = input.text.count("sliding_window_pattern", kGemma3Pattern);
-  auto kinds = read_two_kinds(input, kGemma, {window_of(input.text, kGemmaWindow)});
+  auto kinds = read_two_kinds(input, kGemma, {read_window(input.text, kGemmaWindow)});
   if (!kinds || !pattern) return std::nullopt;
   take_layers(input, *pattern, *kinds);
   return finish(input, std::move(*kinds));
@@ -135,7 +127,7 @@ std::optional<ModelShape> read_gemma3(const ConfigInput& input) {
 std::optional<ModelShape> read_gemma3n(const ConfigInput& input) {
   const uint64_t shared = input.text.find_number("num_kv_shared_layers").value_or(kGemma3nShared);
   constexpr HeadDefaults kGemma3n = {.query_heads = 8, .kv_heads = 2, .head_dim = 256};
-  auto kinds = read_two_kinds(input, kGemma3n, {window_of(input.text, 512)});
+  auto kinds = read_two_kinds(input, kGemma3n, {read_window(input.text, 512)});
   if (!kinds) return std::nullopt;
   take_layers(input, kGemma3nPattern, *kinds);
   share_last_layers(input, shared, kinds->shape);
@@ -155,7 +147,7 @@ std::optional<ModelShape> read_gemma4(const ConfigInput& input) {
   const std::optional<uint64_t> global_heads = text.find_count("num_global_key_value_heads");
   const uint64_t shared = text.find_number("num_kv_shared_layers").value_or(0);
   const bool is_unified = text.architecture().find("Unified") != std::string_view::npos;
-  const std::optional<uint64_t> window = window_of(text, is_unified ? 1024 : 512);
+  const std::optional<uint64_t> window = read_window(text, is_unified ? 1024 : 512);
   if (!window) text.refuse("sliding_window", "null: layers that slide need a window");
   if (!layer_count || !heads || !type || !global_dim || !window) return std::nullopt;
   if (global_heads && *global_heads != heads->count && !k_eq_v)
@@ -177,18 +169,18 @@ std::optional<ModelShape> read_gemma4(const ConfigInput& input) {
 
 // vLLM counts layers and does not read layer_types (models/gpt_oss.py); SGLang reads it.
 std::optional<ModelShape> read_gpt_oss(const ConfigInput& input) {
-  auto kinds = read_two_kinds(input, kStated, {window_of(input.text, 128), true}, "bfloat16");
+  auto kinds = read_two_kinds(input, kStatedHeads, {read_window(input.text, 128), true}, "bfloat16");
   if (!kinds) return std::nullopt;
   take_layers(input, kAlternating, *kinds, !input.is_vllm());
   return finish(input, std::move(*kinds));
 }
 
-std::optional<ModelShape> read_olmo2(const ConfigInput& input) { return uniform_shape(input, kDivided); }
+std::optional<ModelShape> read_olmo2(const ConfigInput& input) { return uniform_shape(input, kMultiHead); }
 
 std::optional<ModelShape> read_olmo3(const ConfigInput& input) {
-  const std::optional<uint64_t> window = window_of(input.text, kOlmo3Window);
+  const std::optional<uint64_t> window = read_window(input.text, kOlmo3Window);
   if (!window) input.text.refuse("sliding_window", "null: layers that slide need a window");
-  auto kinds = read_two_kinds(input, kDivided, {window});
+  auto kinds = read_two_kinds(input, kMultiHead, {window});
   if (!kinds) return std::nullopt;
   take_layers(input, kOlmo3Pattern, *kinds);
   return finish(input, std::move(*kinds));
@@ -198,8 +190,8 @@ std::optional<ModelShape> read_olmo3(const ConfigInput& input) {
 // configs have it, letters: L slides, G does not. Without a window all layers are full.
 std::optional<ModelShape> read_exaone4(const ConfigInput& input) {
   const ConfigFields& text = input.text;
-  const std::optional<uint64_t> window = window_of(text, 4096);
-  auto kinds = read_two_kinds(input, kStated, {window});
+  const std::optional<uint64_t> window = read_window(text, 4096);
+  auto kinds = read_two_kinds(input, kStatedHeads, {window});
   if (!kinds) return std::nullopt;
   std::string letters;
   text.visit("sliding_window_pattern", [&](const JsonCursor& field) {
@@ -235,7 +227,7 @@ std::optional<ModelShape> read_llama4(const ConfigInput& input) {
   const std::optional<KvHeads> heads = read_kv_heads(text, kLlama4);
   const std::optional<KvType> type = read_kv_type(input);
   std::optional<uint64_t> chunk = text.find_count("attention_chunk_size");
-  if (!text.has("attention_chunk_size") && !text.is_null("attention_chunk_size")) chunk = kLlama4Chunk;
+  if (text.is_absent("attention_chunk_size")) chunk = kLlama4Chunk;
   const std::optional<uint64_t> interval = text.count("no_rope_layer_interval", kLlama4NoRope);
   if (!layer_count || !heads || !type || !interval) return std::nullopt;
   ModelShape shape;
@@ -268,7 +260,7 @@ std::optional<ModelShape> read_llama4(const ConfigInput& input) {
 std::optional<ModelShape> read_mimo_v2(const ConfigInput& input) {
   const ConfigFields& text = input.text;
   const std::optional<uint64_t> layer_count = read_layer_count(text);
-  const std::optional<KvHeads> heads = read_kv_heads(text, kStated);
+  const std::optional<KvHeads> heads = read_kv_heads(text, kStatedHeads);
   const std::optional<uint64_t> value_dim = text.count("v_head_dim");
   const std::optional<uint64_t> swa_heads = text.count("swa_num_key_value_heads");
   const std::optional<uint64_t> swa_dim = text.count("swa_head_dim");
@@ -377,7 +369,7 @@ std::optional<ModelShape> read_step3p5(const ConfigInput& input) {
 std::optional<ModelShape> read_minimax_m3(const ConfigInput& input) {
   const ConfigFields& text = input.text;
   const std::optional<uint64_t> layer_count = read_layer_count(text);
-  const std::optional<KvHeads> heads = read_kv_heads(text, kStated);
+  const std::optional<KvHeads> heads = read_kv_heads(text, kStatedHeads);
   const std::optional<KvType> type = read_kv_type(input);
   const std::optional<ItemType> model = input.is_vllm() ? ItemType{"bfloat16", 2} : read_model_type(input);
   if (!layer_count || !heads || !type || !model) return std::nullopt;
