@@ -156,12 +156,10 @@ std::optional<ModelShape> read_qwen2(const ConfigInput& input) {
   return all_slide(input, defaults, *window);
 }
 
+// For GLM-4.5 to 4.7 engines divide without head_dim and drop the rest, which fits no published model.
 std::optional<ModelShape> read_stated_heads(const ConfigInput& input) { return uniform_shape(input, kStatedHeads); }
 
 std::optional<ModelShape> read_divided_heads(const ConfigInput& input) { return uniform_shape(input, kDividedHeads); }
-
-// GLM-4.5 to 4.7. Without head_dim engines divide and drop the rest, which fits no published model.
-std::optional<ModelShape> read_glm4_moe(const ConfigInput& input) { return uniform_shape(input, kStatedHeads); }
 
 // Ernie4_5Config: 128, and not the quotient, when the field is absent; null means the quotient.
 std::optional<ModelShape> read_ernie4_5(const ConfigInput& input) {

@@ -33,7 +33,6 @@ std::optional<ModelShape> read_phi3(const ConfigInput& input);
 std::optional<ModelShape> read_qwen2(const ConfigInput& input);
 std::optional<ModelShape> read_stated_heads(const ConfigInput& input);
 std::optional<ModelShape> read_divided_heads(const ConfigInput& input);
-std::optional<ModelShape> read_glm4_moe(const ConfigInput& input);
 std::optional<ModelShape> read_ernie4_5(const ConfigInput& input);
 std::optional<ModelShape> read_bailing(const ConfigInput& input);
 std::optional<ModelShape> read_seed_oss(const ConfigInput& input);
