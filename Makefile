@@ -72,7 +72,7 @@ coverage: packages-build packages-dev ## Line coverage of the libraries
 	@gcovr --root . --filter base/ --filter model/ --filter planner/ --filter executor/ --filter backends/ build/coverage
 
 tidy: build packages-dev ## clang-tidy over the libraries
-	@git ls-files 'base/*.cc' 'model/*.cc' 'planner/*.cc' 'executor/*.cc' 'backends/*.cc' | xargs -P $(JOBS) -n 4 clang-tidy-14 --quiet -p build/release --extra-arg=-Wno-unknown-warning-option
+	@TIDY_SECONDS=7200 scripts/tidy-changed --all build/release
 
 format: packages-dev ## Format the sources
 	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i
