@@ -205,7 +205,7 @@ int run(const Options& options) {
 
   fill(sides->source, options.seed, threads, "writing synthetic content", quiet);
   // Before the transfer, so that a byte that no step should have touched is seen afterwards (I1).
-  fill_guards(sides->target.memory);
+  const SparseGuards guards = guard(sides->target);
 
   MemoryRegistry registry;
   LocalRuntime runtime(registry);
@@ -256,8 +256,9 @@ int run(const Options& options) {
   std::string wrong;
   const bool activated = report.outcome.status().ok();
   if (activated && options.verify == "full") {
-    wrong =
-        check_content(sides->target, sides->target.bindings, options.seed, threads, "checking every byte", quiet).wrong;
+    wrong = check_content(sides->target, sides->target.bindings, options.seed, threads, "checking every byte", quiet,
+                          &guards)
+                .wrong;
     if (wrong.empty())
       verified = fmt::format("every one of {} bytes is what it has to be, and nothing else was touched",
                              grouped(report.copied_bytes));

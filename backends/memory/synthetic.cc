@@ -114,6 +114,20 @@ class ViewWalk {
     return true;
   }
 
+  // Heads and runs of rows; the rows of a run lie at one distance, so a run of one head is one piece.
+  template <class Visit>
+  void each_extent(Visit visit) const {
+    for (uint64_t layer = 0; layer < view_.layers.size(); ++layer)
+      for (const RowRun& run : runs_)
+        for (uint64_t head = 0; head < view_.heads.size(); ++head) {
+          const uint64_t offset =
+              view_.offset_bytes + layer * view_.strides.layer + run.offset_bytes + head * view_.strides.head;
+          const uint64_t bytes = (run.count - 1) * view_.strides.row + pieces_.span();
+          CHECK(bytes <= region_.size() && offset <= region_.size() - bytes);
+          visit(region_.subspan(offset, bytes));
+        }
+  }
+
   // Tells the first item of the row that is wrong, the one at `dim` or one after it.
   std::string describe(const StoredRow& row, uint64_t dim) const {
     const uint64_t item = component_.item_bytes;
@@ -183,8 +197,9 @@ class ViewWalk {
 
 }  // namespace
 
-void fill_guards(const RegionMemory& memory) {
-  for (const auto& [key, mapping] : memory.regions()) std::ranges::fill(memory.find(key), kGuardByte);
+void for_each_extent(const Valid<RuntimeBinding>& binding, const CacheSchema& schema, const RegionMemory& memory,
+                     const std::function<void(std::span<const std::byte>)>& visit) {
+  for (const View& view : binding->views) ViewWalk(*binding, view, schema, memory).each_extent(visit);
 }
 
 uint64_t write_synthetic(const Valid<RuntimeBinding>& binding, const CacheSchema& schema, uint64_t seed,
@@ -224,23 +239,6 @@ std::optional<std::string> take_synthetic(const Valid<RuntimeBinding>& binding, 
       return true;
     });
     if (!is_right) return wrong;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> check_guards(const RegionMemory& memory) {
-  constexpr size_t kBlockBytes = 4096;
-  for (const auto& [key, mapping] : memory.regions()) {
-    const std::span<const std::byte> region = memory.find(key);
-    for (size_t begin = 0; begin < region.size(); begin += kBlockBytes) {
-      const auto block = region.subspan(begin, std::min(kBlockBytes, region.size() - begin));
-      std::byte difference{0};  // of all bytes at once: a loop without branches
-      for (const std::byte byte : block) difference |= byte ^ kGuardByte;
-      if (difference == std::byte{0}) continue;
-      const auto found = std::ranges::find_if(block, [](std::byte byte) { return byte != kGuardByte; });
-      return fmt::format("region {} byte {}: holds {:02x}, belongs to no item", key.to_text(),
-                         begin + static_cast<size_t>(found - block.begin()), std::to_integer<unsigned>(*found));
-    }
   }
   return std::nullopt;
 }

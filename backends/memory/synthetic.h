@@ -11,9 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
+#include "backends/memory/guards.h"
 #include "backends/memory/region_memory.h"
 #include "model/kv/binding.h"
 #include "model/kv/cache_schema.h"
@@ -21,15 +24,14 @@
 
 namespace crossdock {
 
-// The value of a byte that belongs to no item.
-inline constexpr std::byte kGuardByte{0xa5};
-
-// Fills whole regions with guard bytes.
-void fill_guards(const RegionMemory& memory);
-
 // The functions below touch the items of the binding and no other byte, so several threads may work on bindings of one
 // memory at once. The binding keeps check_binding (model/kv/binding_rules.h) with a placement of the schema, and
 // `memory` has its regions.
+
+// Calls visit() with pieces of memory that together hold every item of the binding's views. A piece holds some rows of
+// one head, and what lies between them.
+void for_each_extent(const Valid<RuntimeBinding>& binding, const CacheSchema& schema, const RegionMemory& memory,
+                     const std::function<void(std::span<const std::byte>)>& visit);
 
 // Writes every item that the binding's views hold. Returns the bytes written.
 uint64_t write_synthetic(const Valid<RuntimeBinding>& binding, const CacheSchema& schema, uint64_t seed,
@@ -42,9 +44,5 @@ uint64_t write_synthetic(const Valid<RuntimeBinding>& binding, const CacheSchema
 // place of the items that it has seen, so that check_guards() can tell afterwards whether anything else was touched.
 std::optional<std::string> take_synthetic(const Valid<RuntimeBinding>& binding, const CacheSchema& schema,
                                           uint64_t seed, const RegionMemory& memory);
-
-// The first byte of any region that is no guard, as text: "region 'p0-t0/key' epoch 3 byte 17: holds 3c, belongs to no
-// item". Empty when there is none.
-std::optional<std::string> check_guards(const RegionMemory& memory);
 
 }  // namespace crossdock
