@@ -15,7 +15,7 @@
 
 namespace crossdock::form {
 
-inline constexpr std::array<std::string_view, 2> kSelectionNames = {"deterministic", "balanced"};
+inline constexpr std::array<std::string_view, 3> kSelectionNames = {"deterministic", "balanced", "by_page"};
 
 inline constexpr auto kWindow = object([](auto& fields, auto& window) {
   fields.required("bytes_max", window.bytes_max, number(1));
@@ -57,6 +57,7 @@ inline constexpr auto kNic = object([](auto& fields, auto& nic) {
 inline constexpr auto kPlanOptions = object([](auto& fields, auto& plan) {
   fields.required("nics", plan.nics, list_of(kNic));
   fields.required("selection", plan.selection, choice<SourceSelection>(kSelectionNames));
+  fields.required("selection_page_tokens", plan.selection_page_tokens, number());
   fields.optional("snapshot_tokens", plan.snapshot_tokens, kInterval);
   fields.optional("source_dp", plan.source_dp, number());
   fields.required("sources", plan.sources, list_of(kText));

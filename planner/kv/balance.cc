@@ -18,14 +18,21 @@
 namespace crossdock {
 
 // Cells do not depend on the target's tokens, so all targets with the same layers and heads share them; tokens are
-// joined here, once for each cell.
+// joined here, with the cells whose ownership has some in common. Cells are sorted by heads and then by ownership.
 bool DemandCollector::add(const Claim& target, std::span<const uint32_t> dps, uint32_t default_dp) {
-  for (const Cell& cell : cells_of(target, dps, default_dp)) {
-    ++work_;
-    const std::optional<uint32_t> tokens = joiner_.join(target.tensor, cell.ownership, target.ownership);
-    if (tokens)
-      demands_.push_back(Demand{target.tensor, cell.layer_set, cell.heads, *tokens, cell.candidates, cell.defaults,
-                                target.owner, target.replica_ordinal});
+  const std::span<const Cell> cells = cells_of(target, dps, default_dp);
+  for (auto begin = cells.begin(); begin != cells.end();) {
+    const auto end =
+        std::partition_point(begin, cells.end(), [&](const Cell& cell) { return cell.heads == begin->heads; });
+    for_each_partner(
+        std::span<const Cell>(begin, end), joiner_.partners(target.ownership),
+        [](const Cell& cell) { return cell.ownership; }, work_,
+        [&](const Cell& cell) {
+          if (const std::optional<uint32_t> tokens = joiner_.join(target.tensor, cell.ownership, target.ownership))
+            demands_.push_back(Demand{target.tensor, cell.layer_set, cell.heads, *tokens, cell.candidates,
+                                      cell.defaults, target.owner, target.replica_ordinal});
+        });
+    begin = end;
   }
   return work_ + joiner_.work() <= work_max_;
 }
@@ -66,15 +73,16 @@ std::vector<DemandCollector::Item> DemandCollector::find_items(const Claim& targ
   for (const uint32_t dp : dps)
     for (SourceIndex::LayerOverlap& overlap : index_.overlaps(target.tensor, dp, target.layer_set, work_))
       for (const SourceIndex::Class& members : index_.classes(overlap))
-        index_.for_each_overlapping(members, target.heads, work_, [&](const Claim& claim) {
+        index_.for_each_overlapping(members, target.heads, work_, [&](std::span<const Claim> run) {
           const std::optional<uint32_t> common = index_.common_layers(overlap, target.layer_set, work_);
           if (!common) return;
           const std::vector<Range>& layers = numbers_.layer_sets[*common].ranges();
-          work_ += layers.size();
+          work_ += layers.size() * run.size();
           if (work_ > work_max_) return;
-          for (const Range range : layers)
-            items.push_back(Item{range, claim.heads.intersect(target.heads),
-                                 static_cast<uint32_t>(&claim - index_.claims().data())});
+          for (const Claim& claim : run)
+            for (const Range range : layers)
+              items.push_back(Item{range, claim.heads.intersect(target.heads),
+                                   static_cast<uint32_t>(&claim - index_.claims().data())});
         });
   return items;
 }

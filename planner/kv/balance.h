@@ -22,6 +22,7 @@
 #include "planner/kv/plan.h"
 #include "planner/kv/plan_options.h"
 #include "planner/kv/source_index.h"
+#include "planner/kv/token_joiner.h"
 
 namespace crossdock {
 
@@ -79,6 +80,7 @@ class DemandCollector {
   using RegionKey = std::tuple<uint32_t, uint32_t, Range, uint32_t, size_t>;
   using CellKey = std::tuple<Range, uint32_t, uint32_t, uint32_t>;  // heads, ownership, candidates, defaults
 
+  // By heads, then by ownership.
   const std::vector<Cell>& cells_of(const Claim& target, std::span<const uint32_t> dps, uint32_t default_dp);
   std::vector<Item> find_items(const Claim& target, std::span<const uint32_t> dps);
   void add_cell(Range layers, Range heads, std::span<const Item> active, uint32_t default_dp,

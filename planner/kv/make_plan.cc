@@ -13,6 +13,7 @@
 #include "planner/kv/claims.h"
 #include "planner/kv/source_index.h"
 #include "planner/kv/tensors.h"
+#include "planner/kv/token_joiner.h"
 #include "planner/kv/verify_plan.h"
 
 // What is computed, with the sets of docs/architecture.md, "Definitions": for each target q a set of edges such that
@@ -95,7 +96,7 @@ class Planner {
     const uint64_t diagnostics_before = diagnostics_.total();
     if (!check_sides() || !choose_sources() || !choose_targets()) return std::nullopt;
     std::optional<CommonTensors> common = match_tensors(source_, target_, options_, diagnostics_);
-    if (!common || !check_tokens(*common)) return std::nullopt;
+    if (!common || !check_tokens(*common) || !check_pages(*common)) return std::nullopt;
 
     plan_.source_digest = source_.digest();
     plan_.target_digest = target_.digest();
@@ -110,7 +111,7 @@ class Planner {
     plan_.tensors = std::move(common->tensors);
 
     SourceIndex index(std::move(source_claims), numbers_);
-    TokenJoiner joiner(numbers_, plan_.tensors, limits_.token_range_count_max);
+    TokenJoiner joiner(numbers_, plan_.tensors, index.claims(), limits_.token_range_count_max);
     std::vector<ChosenEdge> edges = join(index, target_claims, joiner);
     if (diagnostics_.total() != diagnostics_before) return std::nullopt;
     return finish(std::move(edges), target_claims, joiner);
@@ -232,12 +233,31 @@ class Planner {
     return true;
   }
 
+  // Pages that replicas are chosen by hold whole rows, and each replica is there to write its own.
+  bool check_pages(const CommonTensors& common) {
+    if (options_.selection != SourceSelection::kByPage) return true;
+    CHECK(options_.selection_page_tokens > 0);
+    if (!options_.sources.empty()) {
+      diagnostics_.add(Rule::kPlanParticipant, source_.label(),
+                       "each page has its own replica to write it: leave out the choice of participants");
+      return false;
+    }
+    for (const PlanTensor& tensor : common.tensors) {
+      if (options_.selection_page_tokens % tensor.component.tokens_per_row.value_or(1) == 0) continue;
+      diagnostics_.add(Rule::kTokenAlignment, "",
+                       fmt::format("pages of {} tokens cut rows of {} (component {})", options_.selection_page_tokens,
+                                   *tensor.component.tokens_per_row, tensor.component.name.text()));
+      return false;
+    }
+    return true;
+  }
+
   std::vector<ChosenEdge> join(SourceIndex& index, const std::vector<Claim>& target_claims, TokenJoiner& joiner) {
     std::vector<ChosenEdge> edges;
     // With chosen sources some replicas may be missing, so ordinals are no longer 0 to n-1 and the sets of candidates
     // differ from cell to cell. Only then the costlier cutting into cells (planner/kv/balance.h) is needed.
-    const bool by_ordinal = options_.sources.empty() && options_.selection == SourceSelection::kDeterministic;
-    if (by_ordinal)
+    const bool balanced = options_.selection == SourceSelection::kBalanced;
+    if (options_.sources.empty() && !balanced)
       join_by_ordinal(index, target_claims, joiner, edges);
     else
       join_by_demand(index, target_claims, joiner, edges);
@@ -260,34 +280,53 @@ class Planner {
     return static_cast<uint32_t>(target_.owners()[target.owner].dp % dp_count_);
   }
 
-  // For one element x of a target's claim exactly one source claim that holds x is visited: all claims that hold x have
-  // one replica count n, and one of them has the ordinal (r mod n), where r is the target's ordinal (rule replica-set).
-  // So edges of one target are disjoint (I1). Limits are looked at once for each pair of layer sets; in between, the
-  // list grows by the claims of one class at most. A declared replica set has the ordinals 0 to n-1, so the one at
-  // index (r mod n) is the one with that ordinal.
+  // For one element x of a target's claim exactly one source claim that holds x makes an edge with x: all claims that
+  // hold x have one replica count n, and one of them has each ordinal below n (rule replica-set). Taken is the one with
+  // ordinal (r mod n), where r is the target's ordinal; or, by page, each of them for the pages whose number is its
+  // ordinal mod n, which x lies in one of. So edges of one target are disjoint (I1).
+  // Limits are looked at once for each pair of layer sets; in between, the list grows by the claims of one class at
+  // most.
   void join_by_ordinal(SourceIndex& index, const std::vector<Claim>& target_claims, TokenJoiner& joiner,
                        std::vector<ChosenEdge>& edges) {
     uint64_t work = 0;
     for (const Claim& target : target_claims) {
+      const bool by_page =
+          options_.selection == SourceSelection::kByPage && !plan_.tensors[target.tensor].component.is_state();
       for (SourceIndex::LayerOverlap& overlap :
            index.overlaps(target.tensor, source_dp_of(target), target.layer_set, work)) {
         ++work;
         // All classes of an overlap have the same replica count.
-        const uint32_t count = index.classes(overlap).front().replica_count;
-        const SourceIndex::Class* members = index.find(overlap, target.replica_ordinal % count);
-        if (members == nullptr) continue;
-        index.for_each_overlapping(*members, target.heads, work, [&](const Claim& source) {
-          const std::optional<uint32_t> layers = index.common_layers(overlap, target.layer_set, work);
-          const std::optional<uint32_t> tokens =
-              layers ? joiner.join(target.tensor, source.ownership, target.ownership) : std::nullopt;
-          if (tokens)
-            edges.push_back(ChosenEdge{target.tensor, *layers, source.heads.intersect(target.heads), *tokens,
-                                       source.owner, target.owner});
-        });
+        const std::span<const SourceIndex::Class> classes = index.classes(overlap);
+        const uint32_t count = classes.front().replica_count;
+        if (by_page) {
+          for (const SourceIndex::Class& members : classes)
+            join_class(index, overlap, members, target, ReplicaOrdinal{members.replica_ordinal, count}, joiner, edges,
+                       work);
+        } else if (const SourceIndex::Class* members = index.find(overlap, target.replica_ordinal % count)) {
+          join_class(index, overlap, *members, target, ReplicaOrdinal(), joiner, edges, work);
+        }
         if (edges.size() > limits_.edge_count_max) return;
         if (work + joiner.work() > limits_.work_max) return refuse_work();
       }
     }
+  }
+
+  // `pages`: the replica whose pages are taken; the only one of one: all tokens.
+  void join_class(SourceIndex& index, SourceIndex::LayerOverlap& overlap, const SourceIndex::Class& members,
+                  const Claim& target, ReplicaOrdinal pages, TokenJoiner& joiner, std::vector<ChosenEdge>& edges,
+                  uint64_t& work) {
+    index.for_each_overlapping(members, target.heads, work, [&](std::span<const Claim> run) {
+      const std::optional<uint32_t> layers = index.common_layers(overlap, target.layer_set, work);
+      if (!layers) return;
+      for_each_partner(
+          run, joiner.partners(target.ownership), [](const Claim& source) { return source.ownership; }, work,
+          [&](const Claim& source) {
+            if (const std::optional<uint32_t> tokens = joiner.join_pages(
+                    target.tensor, source.ownership, target.ownership, options_.selection_page_tokens, pages))
+              edges.push_back(ChosenEdge{target.tensor, *layers, source.heads.intersect(target.heads), *tokens,
+                                         source.owner, target.owner});
+          });
+    });
   }
 
   void join_by_demand(SourceIndex& index, const std::vector<Claim>& target_claims, TokenJoiner& joiner,

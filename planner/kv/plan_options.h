@@ -16,6 +16,8 @@ namespace crossdock {
 enum class SourceSelection {
   kDeterministic,  // the source replica at index (target's replica ordinal mod their number)
   kBalanced,       // so that the most loaded source NIC carries the least; see planner/kv/balance.h
+  kByPage,         // the source replica at index (page mod their number), where page i holds the tokens from
+                   // i * selection_page_tokens on; of a state, as kDeterministic
 };
 
 // Participants that share a network interface. One that is in no group has its own.
@@ -41,6 +43,7 @@ struct PlanOptions {
   std::vector<PlanEnd> sources;       // take from these only ("explicit"); empty: from all. Without source_dp one of
                                       // their ranks serves a target, as above; kBalanced combines them
   SourceSelection selection = SourceSelection::kDeterministic;
+  uint64_t selection_page_tokens = 0;  // with kByPage at least 1; else 0
   std::vector<NicGroup> nics;
 
   friend auto operator<=>(const PlanOptions&, const PlanOptions&) = default;

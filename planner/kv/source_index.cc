@@ -13,12 +13,6 @@ auto class_key(const Claim& claim) {
   return std::tie(claim.tensor, claim.dp, claim.layer_set, claim.replica_count, claim.replica_ordinal);
 }
 
-// What joining took, about: intervals, and the blocks of the common period.
-// Counts towards PlanLimits::work_max, so that a hostile pair of ownerships cannot cost more than the limit says.
-uint64_t ranges_in(const TokenSet& set) {
-  return 1 + set.intervals.ranges().size() + (set.cycle ? 2 * set.cycle->blocks.ranges().size() : 0);
-}
-
 auto layer_key(const SourceIndex::Class& members) {
   return std::tie(members.tensor, members.dp, members.layer_set, members.replica_count);
 }
@@ -41,6 +35,12 @@ SourceIndex::SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers)
       reach_.push_back(std::max(reach_.back(), claim.heads.end()));
     }
     classes_.back().end = i + 1;
+  }
+  run_end_.resize(claims_.size());
+  for (uint32_t i = static_cast<uint32_t>(claims_.size()); i-- > 0;) {
+    const bool goes_on = i + 1 < claims_.size() && class_key(claims_[i]) == class_key(claims_[i + 1]) &&
+                         claims_[i].heads == claims_[i + 1].heads;
+    run_end_[i] = goes_on ? run_end_[i + 1] : i + 1;
   }
   std::vector<LayerEntry> entries;
   for (uint32_t begin = 0; begin < classes_.size();) {
@@ -105,30 +105,6 @@ std::optional<uint32_t> SourceIndex::common_layers(LayerOverlap& overlap, uint32
     }
   }
   return overlap.common == kNothing ? std::nullopt : std::optional(overlap.common);
-}
-
-TokenJoiner::TokenJoiner(const ClaimNumbers& numbers, const std::vector<PlanTensor>& tensors, uint64_t range_count_max)
-    : numbers_(numbers), range_count_max_(range_count_max) {
-  universe_of_.reserve(tensors.size());
-  for (const PlanTensor& tensor : tensors) universe_of_.push_back(universes_.intern(tensor.tokens));
-}
-
-std::optional<uint32_t> TokenJoiner::join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership) {
-  const Key key{universe_of_[tensor], source_ownership, target_ownership};
-  // Neighbouring claims mostly differ in their heads only.
-  if (key == last_key_) return last_;
-  const auto [entry, is_new] = joined_.try_emplace(key);
-  if (is_new) {
-    TokenSet common;
-    const TokenJoin outcome = join_tokens(numbers_.ownerships[source_ownership], numbers_.ownerships[target_ownership],
-                                          universes_[key.universe], range_count_max_, common);
-    if (outcome == TokenJoin::kSome) entry->second = token_sets_.intern(common);
-    // A refused join is remembered too (its entry stays empty); too_many() makes the whole plan fail.
-    work_ += outcome == TokenJoin::kTooMany ? range_count_max_ : ranges_in(common);
-    too_many_ |= outcome == TokenJoin::kTooMany;
-  }
-  last_key_ = key;
-  return last_ = entry->second;
 }
 
 }  // namespace crossdock

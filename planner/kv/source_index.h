@@ -11,7 +11,6 @@
 
 #include "base/range.h"
 #include "planner/kv/claims.h"
-#include "planner/kv/plan.h"
 
 namespace crossdock {
 
@@ -50,16 +49,16 @@ class SourceIndex {
   // is kept for pairs that have no heads in common.
   std::optional<uint32_t> common_layers(LayerOverlap& overlap, uint32_t layer_set, uint64_t& work);
 
-  // Calls visit(const Claim&) for each claim of the class that shares a head with `heads`.
+  // Calls visit(std::span<const Claim>) for each run of claims of the class that have the same heads and share a head
+  // with `heads`. The claims of a run are sorted by token ownership.
   template <class Visit>
   void for_each_overlapping(const Class& members, Range heads, uint64_t& work, Visit visit) const {
     const auto begin = reach_.begin() + members.begin;
     const auto end = reach_.begin() + members.end;
     const auto first = std::partition_point(begin, end, [&](uint64_t reach) { return reach <= heads.begin(); });
-    for (size_t i = static_cast<size_t>(first - reach_.begin()); i < members.end; ++i, ++work) {
-      const Claim& claim = claims_[i];
-      if (claim.heads.begin() >= heads.end()) return;
-      if (claim.heads.end() > heads.begin()) visit(claim);
+    for (size_t i = static_cast<size_t>(first - reach_.begin()); i < members.end; i = run_end_[i], ++work) {
+      if (claims_[i].heads.begin() >= heads.end()) return;
+      if (claims_[i].heads.end() > heads.begin()) visit(std::span(claims_).subspan(i, run_end_[i] - i));
     }
   }
 
@@ -76,42 +75,12 @@ class SourceIndex {
   void add_layer_entries(std::vector<LayerEntry> entries, uint32_t tensor, uint32_t dp);
 
   ClaimNumbers& numbers_;
-  std::vector<Claim> claims_;    // sorted
-  std::vector<uint64_t> reach_;  // for each claim the furthest head end of its class up to it
-  std::vector<Class> classes_;   // sorted
+  std::vector<Claim> claims_;      // sorted
+  std::vector<uint64_t> reach_;    // for each claim the furthest head end of its class up to it
+  std::vector<uint32_t> run_end_;  // of each claim: where the claims of its class with its heads end
+  std::vector<Class> classes_;     // sorted
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LayerEntry>> layer_entries_;  // by (tensor, dp)
   std::map<OverlapKey, std::vector<LayerOverlap>> overlaps_;
-};
-
-// Joins token ownerships, each pair within each interval once.
-class TokenJoiner {
- public:
-  TokenJoiner(const ClaimNumbers& numbers, const std::vector<PlanTensor>& tensors, uint64_t range_count_max);
-
-  // The number of the common token set; empty when there is none. Sets too_many() when the cycles do not go together.
-  std::optional<uint32_t> join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership);
-
-  // Sticky: true from the first pair of cycles on whose common period passes range_count_max.
-  bool too_many() const { return too_many_; }
-  uint64_t work() const { return work_; }  // ranges of tokens that were joined
-  const Interner<TokenSet>& token_sets() const { return token_sets_; }
-
- private:
-  struct Key {
-    uint32_t universe, source, target;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
-
-  const ClaimNumbers& numbers_;
-  uint64_t range_count_max_;
-  Interner<Range> universes_;
-  std::vector<uint32_t> universe_of_;  // of each tensor
-  Interner<TokenSet> token_sets_;
-  std::map<Key, std::optional<uint32_t>> joined_;
-  Key last_key_ = {UINT32_MAX, 0, 0};
-  std::optional<uint32_t> last_;
-  bool too_many_ = false;
-  uint64_t work_ = 0;
 };
 
 }  // namespace crossdock

@@ -52,7 +52,6 @@ std::optional<CyclicTokens> join_cycles(const CyclicTokens& a, const CyclicToken
   return CyclicTokens{unit, *period, a_blocks->intersect(*b_blocks)};
 }
 
-// Such a cycle says nothing; dropping it gives one form for one set of tokens, as comparing plans needs (I7).
 bool holds_all(const CyclicTokens& cycle) { return cycle.blocks.count() == cycle.cycle_blocks; }
 
 void cut_to_intervals(const TokenOwnership& ownership, IntervalSet& intervals) {
@@ -60,16 +59,6 @@ void cut_to_intervals(const TokenOwnership& ownership, IntervalSet& intervals) {
 }
 
 }  // namespace
-
-// At most `token`, so nothing wraps.
-uint64_t TokenCounter::count_below(uint64_t token) const {
-  if (cycle_ == nullptr) return token;
-  const uint64_t block = token / cycle_->block_tokens;
-  const uint64_t in_cycle = block % cycle_->cycle_blocks;
-  const uint64_t whole_blocks = block / cycle_->cycle_blocks * blocks_->count() + blocks_->count_below(in_cycle);
-  const uint64_t partial_tokens = cycle_->blocks.contains(in_cycle) ? token % cycle_->block_tokens : 0;
-  return whole_blocks * cycle_->block_tokens + partial_tokens;
-}
 
 uint64_t TokenSet::count() const {
   const TokenCounter counter(cycle);
@@ -106,17 +95,34 @@ TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range to
   cut_to_intervals(b, common.intervals);
   if (common.intervals.empty()) return TokenJoin::kNone;
 
-  const auto* a_cycle = std::get_if<CyclicTokens>(&a);
-  const auto* b_cycle = std::get_if<CyclicTokens>(&b);
-  if (a_cycle != nullptr && b_cycle != nullptr) {
-    common.cycle = join_cycles(*a_cycle, *b_cycle, range_count_max);
-    if (!common.cycle) return TokenJoin::kTooMany;
-  } else if (a_cycle != nullptr || b_cycle != nullptr) {
-    common.cycle = a_cycle != nullptr ? *a_cycle : *b_cycle;
+  for (const TokenOwnership* ownership : {&a, &b}) {
+    const auto* cycle = std::get_if<CyclicTokens>(ownership);
+    if (cycle == nullptr) continue;
+    const TokenJoin outcome = cut_to_cycle(common, *cycle, range_count_max);
+    if (outcome != TokenJoin::kSome) return outcome;
   }
-  if (common.cycle && holds_all(*common.cycle)) common.cycle.reset();
-  // A cycle may have no token in short intervals. An edge must not move nothing (rule plan-edge), so that is kNone.
-  return common.cycle && common.count() == 0 ? TokenJoin::kNone : TokenJoin::kSome;
+  return TokenJoin::kSome;
+}
+
+// A cycle of all blocks says nothing; leaving it out gives one form for one set, as comparing plans needs (I7).
+// A cycle may have no token in short intervals. An edge must not move nothing (rule plan-edge), so that is kNone.
+TokenJoin cut_to_cycle(TokenSet& set, const CyclicTokens& cycle, uint64_t range_count_max) {
+  if (holds_all(cycle)) return TokenJoin::kSome;
+  set.cycle = set.cycle ? join_cycles(*set.cycle, cycle, range_count_max) : std::optional(cycle);
+  if (!set.cycle) return TokenJoin::kTooMany;
+  return set.count() == 0 ? TokenJoin::kNone : TokenJoin::kSome;
+}
+
+TokenJoin join_ranges(const TokenOwnership& form, IntervalSet ranges, Range tokens, TokenSet& common) {
+  common = TokenSet();
+  if (tokens.empty() || ranges.empty()) return TokenJoin::kNone;
+  if (const auto* cyclic = std::get_if<CyclicTokens>(&form)) {
+    common.intervals = IntervalSet{tokens};
+    return cut_to_cycle(common, CyclicTokens{cyclic->block_tokens, cyclic->cycle_blocks, std::move(ranges)},
+                        UINT64_MAX);
+  }
+  common.intervals = ranges.intersect({tokens});
+  return common.intervals.empty() ? TokenJoin::kNone : TokenJoin::kSome;
 }
 
 // Walks from block to block instead of from cycle to cycle: a window may begin and end anywhere in a cycle. A lower

@@ -5,31 +5,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/interval_rank.h"
 #include "base/interval_set.h"
 #include "base/range.h"
+#include "model/kv/token_counter.h"
 #include "model/kv/token_ownership.h"
 
 namespace crossdock {
-
-// Counts the tokens that a cycle selects, or all of them without one, each time in O(log ranges of blocks);
-// CyclicTokens::count_below walks through them. The cycle outlives it.
-class TokenCounter {
- public:
-  explicit TokenCounter(const std::optional<CyclicTokens>& cycle) {
-    if (!cycle) return;
-    cycle_ = &*cycle;
-    blocks_.emplace(cycle->blocks);
-  }
-
-  // Members below `token`, over all tokens and not only those of an interval.
-  uint64_t count_below(uint64_t token) const;
-  uint64_t count_within(Range tokens) const { return count_below(tokens.end()) - count_below(tokens.begin()); }
-
- private:
-  const CyclicTokens* cycle_ = nullptr;
-  std::optional<IntervalRank> blocks_;
-};
 
 // Token t is a member when it is in `intervals` and, with a cycle, the cycle contains it.
 struct TokenSet {
@@ -57,6 +38,13 @@ enum class TokenJoin {
 // What two ownerships have in common within `tokens`. O(intervals + blocks of the common period).
 TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range tokens, uint64_t range_count_max,
                       TokenSet& common);
+
+// The same for two ownerships of one form, both stated intervals or both cycles of the shape of `form`, which have the
+// tokens or the blocks `ranges` in common.
+TokenJoin join_ranges(const TokenOwnership& form, IntervalSet ranges, Range tokens, TokenSet& common);
+
+// Leaves in the set what the cycle has too. The set has a token before.
+TokenJoin cut_to_cycle(TokenSet& set, const CyclicTokens& cycle, uint64_t range_count_max);
 
 // The members as intervals, or empty when there are more than `range_count_max`; memory is taken for no more.
 // O((intervals + result + cycles that an interval spans) log ranges of blocks).

@@ -86,7 +86,7 @@ Valid<PlacementManifest> example_placement() {
   request.pp = 2;
   request.tp = 2;
   request.layer_count = 4;
-  request.paging = Paging{4, "nhd"};
+  request.paging = Paging{4, AxisOrder::kNhd};
   Diagnostics diagnostics;
   std::optional<Valid<PlacementManifest>> placement = partition(example_cache_schema(), request, diagnostics);
   if (!placement) show_and_die(diagnostics);

@@ -26,6 +26,8 @@ std::string command_text(const PlanOptions& options) {
   for (const PlanEnd& end : options.targets) text += " --participant " + end.text();
   for (const PlanEnd& end : options.sources) text += " --from " + end.text();
   if (options.selection == SourceSelection::kBalanced) text += " --selection balanced";
+  if (options.selection == SourceSelection::kByPage)
+    text += fmt::format(" --selection by-page --page-size {}", options.selection_page_tokens);
   for (const NicGroup& nic : options.nics) {
     if (!nic.participants.empty()) text += fmt::format(" --nic {}", nic.name);
     for (const PlanEnd& end : nic.participants) text += (&end == &nic.participants.front() ? "=" : ",") + end.text();

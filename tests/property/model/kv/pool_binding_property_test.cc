@@ -108,7 +108,7 @@ PlacementManifest draw_placement(Rng& rng, uint64_t unit) {
 
 PoolRequest draw_request(Rng& rng, uint64_t unit) {
   PoolRequest request = pages_of(unit * pick(rng, 1, 4));
-  request.axis_order = rng.chance(1, 2) ? PoolOrder::kHnd : PoolOrder::kNhd;
+  request.axis_order = rng.chance(1, 2) ? AxisOrder::kHnd : AxisOrder::kNhd;
   request.region_per_layer = rng.chance(1, 2);
   if (rng.chance(1, 2)) request.shuffle_seed = rng.next();
   request.spare_pages = rng.below(3);

@@ -97,15 +97,18 @@ class NaivePlanner {
     return all;
   }
 
-  // Every element that is asked for, from the one that the deterministic choice names; empty when one has no source.
+  // Every element that is asked for, from the one that the deterministic choice names, or the choice by page; empty
+  // when one has no source.
   std::optional<std::vector<Move>> deterministic() {
     std::vector<Move> moves;
     bool complete = true;
-    for_each_required([&](uint64_t ordinal, const Component&, Move move) {
+    const bool by_page = drawn_.options.selection == SourceSelection::kByPage;
+    for_each_required([&](uint64_t ordinal, const Component& component, Move move) {
       const std::vector<uint32_t>& owners = candidates(move);
       complete &= !owners.empty();
       if (!complete) return;
-      move.source = owners[ordinal % owners.size()];
+      const bool of_page = by_page && !component.is_state();
+      move.source = owners[(of_page ? move.token / drawn_.options.selection_page_tokens : ordinal) % owners.size()];
       moves.push_back(move);
     });
     if (!complete) return std::nullopt;
@@ -249,6 +252,23 @@ RC_GTEST_PROP(Plan, BringsEachRequiredElementOnceFromTheSourceThatTheRuleNames, 
   const std::optional<std::vector<Move>> expected = naive.deterministic();
   RC_ASSERT(expected.has_value());
   RC_ASSERT(moves_of(*plan, drawn, naive.names()) == *expected);
+}
+
+RC_GTEST_PROP(Plan, ByPageTakesThePagesOfEachReplicaInTurn, (const Draw& draw)) {
+  LiveCase drawn = random_live_case(draw);
+  Choices choices(draw, Section::kStore);
+  drawn.options.selection = SourceSelection::kByPage;
+  drawn.options.selection_page_tokens = row_unit(*drawn.documents.schema) * (1 + choices.below(5));
+  Witness witness;
+  add_to(witness, drawn);
+  const Valid<TransferPlan> plan = plan_or_fail(side_of(drawn.source), side_of(drawn.target), drawn.options);
+  NaivePlanner naive(drawn);
+  const std::optional<std::vector<Move>> expected = naive.deterministic();
+  RC_ASSERT(expected.has_value());
+  const std::vector<Move> moves = moves_of(*plan, drawn, naive.names());
+  drawn.options.selection = SourceSelection::kDeterministic;
+  RC_CLASSIFY(*expected != *NaivePlanner(drawn).deterministic(), "differs from the deterministic choice");
+  RC_ASSERT(moves == *expected);
 }
 
 RC_GTEST_PROP(Plan, FromStatedSourcesIsRightOrNamesAGap, (const Draw& draw)) {

@@ -180,6 +180,135 @@ TEST(MakePlan, RefusesWhoAndWhatIsNotThere) {
             fmt::format("plan network interface 'm': '{}' has one already [plan-participant]\n", first));
 }
 
+// `count` participants, each with `runs` runs of `run_tokens` tokens of all layers and heads, in turn.
+Valid<PlacementManifest> token_runs(const std::string& name, uint64_t count, uint64_t runs, uint64_t run_tokens) {
+  PlacementManifest placement;
+  placement.name = name;
+  placement.resource = ResourceId("kv:r");
+  placement.revision = RevisionId("1");
+  placement.cache_schema = keys_and_values(1, 1);
+  placement.tokens = Range(0, count * runs * run_tokens);
+  placement.topology.sizes = ParallelAxes{.dp = 1, .pp = 1, .tp = 1, .cp = count, .ep = 1};
+  for (uint64_t i = 0; i < count; ++i) {
+    const ParticipantId id(fmt::format("c{:05}", i));
+    Participant participant;
+    participant.id = id;
+    participant.rank.cp = i;
+    placement.topology.participants.push_back(participant);
+    std::vector<Range> tokens;
+    for (uint64_t run = 0; run < runs; ++run) {
+      const uint64_t begin = (run * count + i) * run_tokens;
+      tokens.emplace_back(begin, begin + run_tokens);
+    }
+    placement.parts.push_back(Part{id,
+                                   {owns({Range(0, 1)}, {"key", "value"}, {Range(0, 1)},
+                                         TokenIntervals{IntervalSet::from_ranges(std::move(tokens))})}});
+  }
+  return valid_or_die(std::move(placement));
+}
+
+// Each target shares tokens with one or two sources, so the work follows the intervals and not the pairs: 4 million
+// pairs here, and 3 * 4,000 intervals.
+TEST(MakePlan, StatedIntervalsAreJoinedBySweeps) {
+  const Sided source(token_runs("source", 2000, 3, 10));
+  const Sided target(changed(token_runs("target", 2000, 3, 10), [](PlacementManifest& p) {
+    for (Part& part : p.parts) {  // 5 tokens later, and the last one ends where the first begins
+      std::vector<Range> moved;
+      for (const Range range : std::get<TokenIntervals>(part.owns[0].tokens).tokens.ranges()) {
+        if (range.end() == p.tokens.end()) moved.emplace_back(0, 5);
+        moved.emplace_back(range.begin() + 5, std::min(range.end() + 5, p.tokens.end()));
+      }
+      part.owns[0].tokens = TokenIntervals{IntervalSet::from_ranges(std::move(moved))};
+    }
+  }));
+  for (const SourceSelection selection : {SourceSelection::kDeterministic, SourceSelection::kBalanced}) {
+    Diagnostics diagnostics("plan");
+    PlanOptions options;
+    options.selection = selection;
+    PlanLimits limits;
+    limits.work_max = 200'000;
+    const auto plan = plan_of(source, target, options, diagnostics, nullptr, limits);
+    ASSERT_TRUE(plan && diagnostics.empty()) << diagnostic_lines(diagnostics);
+    // Of key and of value: each target gets from its neighbour and from the one before it.
+    EXPECT_EQ((*plan)->edges.size(), 2u * 2 * 2000);
+  }
+}
+
+TEST(MakePlan, CyclesOfOneShapeAreJoinedBySweeps) {
+  const Sided source(placed_as(keys_and_values(1, 1), {.cp = 2000, .cp_block_tokens = 16}, "source"));
+  const Sided target(placed_as(keys_and_values(1, 1), {.cp = 2000, .cp_block_tokens = 16}, "target"));
+  Diagnostics diagnostics("plan");
+  PlanLimits limits;
+  limits.work_max = 100'000;
+  const auto plan = plan_of(source, target, {}, diagnostics, nullptr, limits);
+  ASSERT_TRUE(plan && diagnostics.empty()) << diagnostic_lines(diagnostics);
+  EXPECT_EQ((*plan)->edges.size(), 2u * 2000);
+}
+
+TEST(MakePlan, CyclesOfTwoShapesAndIntervalsAreJoinedBySweeps) {
+  const auto cycles = [](const char* name, uint64_t block_tokens) {
+    return changed(placed_as(keys_and_values(1, 1), {.cp = 2000, .cp_block_tokens = block_tokens}, name),
+                   [](PlacementManifest& p) { p.tokens = Range(0, 2000 * 3 * 10); });
+  };
+  const Sided sixteens(cycles("sixteens", 16));
+  const Sided eights(cycles("eights", 8));
+  const Sided intervals(token_runs("intervals", 2000, 3, 10));
+  const auto edge_count = [&](const Sided& source, const Sided& target) {
+    Diagnostics diagnostics("plan");
+    PlanLimits limits;
+    limits.work_max = 400'000;
+    const auto plan = plan_of(source, target, {}, diagnostics, nullptr, limits);
+    EXPECT_TRUE(plan && diagnostics.empty()) << diagnostic_lines(diagnostics);
+    return plan ? (*plan)->edges.size() : 0;
+  };
+  // 60,000 tokens: 16,000 make a cycle of eights, 32,000 one of sixteens. Blocks of 8 lie in one block of 16 each; rank
+  // e of the eights has the blocks e, e + 2000, ..., so it meets the sixteens e/2, 1000 + e/2, e/2 + 2000 - 2000, ...
+  EXPECT_EQ(edge_count(eights, sixteens), 2u * 2 * 2000);
+  EXPECT_EQ(edge_count(sixteens, eights), 2u * 2 * 2000);
+  // Counted token by token.
+  std::set<std::pair<uint64_t, uint64_t>> pairs;
+  for (uint64_t token = 0; token < 60'000; ++token) pairs.emplace(token / 16 % 2000, token / 10 % 2000);
+  EXPECT_EQ(edge_count(sixteens, intervals), 2 * pairs.size());
+  EXPECT_EQ(edge_count(intervals, sixteens), 2 * pairs.size());
+}
+
+// 8 heads over 16 ranks: two replicas of each head. Replica 0 sends the pages 0, 2, 4, ..., replica 1 the others.
+TEST(MakePlan, ReplicasTakeTurnsByPage) {
+  const Sided source(placed_as(keys_and_values(4, 8), {.tp = 16}, "source"));
+  const Sided target(placed_as(keys_and_values(4, 8), {.tp = 8}, "target"));
+  PlanOptions options;
+  options.snapshot_tokens = Range(0, 1000);
+  options.selection = SourceSelection::kByPage;
+  options.selection_page_tokens = 64;
+  const Valid<TransferPlan> plan = good_plan(source, target, options);
+  EXPECT_EQ(plan->edges.size(), 2u * 8 * 2);  // key and value, heads, replicas
+  EXPECT_EQ(plan->token_sets, (std::vector<TokenSet>{{{Range(0, 1000)}, CyclicTokens{64, 2, {Range(0, 1)}}},
+                                                     {{Range(0, 1000)}, CyclicTokens{64, 2, {Range(1, 2)}}}}));
+  for (const Edge& edge : plan->edges) {
+    const std::string& sender = plan->sources[edge.source].text();  // t0 and t1 have head 0, t2 and t3 head 1, ...
+    const uint64_t rank = std::stoull(sender.substr(sender.rfind('t') + 1));
+    EXPECT_EQ(rank / 2, edge.heads.begin()) << sender;
+    EXPECT_EQ(rank % 2, edge.token_set) << sender;
+  }
+  options.sources = {PlanEnd(std::string(source.side.owners().front().end))};
+  EXPECT_EQ(refusal(source, target, options),
+            "plan placement 'source': each page has its own replica to write it: leave out the choice of participants "
+            "[plan-participant]\n");
+}
+
+TEST(MakePlan, APageOfAReplicaHoldsWholeRows) {
+  const CacheSchema schema = *schema_of({group(Range(0, 1), {rows("key", 1), rows("key_scale", 1, 1, 16)})});
+  const Sided source(placed_as(schema, {.tp = 2}, "source"));
+  const Sided target(placed_as(schema, {}, "target"));
+  PlanOptions options;
+  options.selection = SourceSelection::kByPage;
+  options.selection_page_tokens = 24;
+  EXPECT_EQ(refusal(source, target, options),
+            "plan: pages of 24 tokens cut rows of 16 (component key_scale) [token-alignment]\n");
+  options.selection_page_tokens = 32;
+  EXPECT_EQ(good_plan(source, target, options)->edges.size(), 4u);
+}
+
 TEST(MakePlan, RefusesTokensThatASideDoesNotHave) {
   const Sided whole(placed_as(keys_and_values(4, 2), {}, "whole"));
   const Sided part(changed(whole.placement, [](PlacementManifest& p) {

@@ -1,0 +1,32 @@
+// Counts the tokens of a cycle.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/interval_rank.h"
+#include "base/range.h"
+#include "model/kv/token_ownership.h"
+
+namespace crossdock {
+
+// Counts the tokens that a cycle selects, or all of them without one, each time in O(log ranges of blocks);
+// CyclicTokens::count_below walks through them. The cycle outlives it.
+class TokenCounter {
+ public:
+  explicit TokenCounter(const std::optional<CyclicTokens>& cycle) {
+    if (!cycle) return;
+    cycle_ = &*cycle;
+    blocks_.emplace(cycle->blocks);
+  }
+
+  // Members below `token`, over all tokens and not only those of an interval.
+  uint64_t count_below(uint64_t token) const;
+  uint64_t count_within(Range tokens) const { return count_below(tokens.end()) - count_below(tokens.begin()); }
+
+ private:
+  const CyclicTokens* cycle_ = nullptr;
+  std::optional<IntervalRank> blocks_;
+};
+
+}  // namespace crossdock
