@@ -40,7 +40,7 @@ Placement place(const Model& model, const Parallel& parallel, const std::string&
 Snapshot snapshot_of(const PlacementManifest& placement, uint64_t tokens, const std::string& name);
 
 struct Pool {
-  PoolOrder order = PoolOrder::kNhd;
+  AxisOrder order = AxisOrder::kNhd;
   uint64_t page_tokens = 16;
 };
 

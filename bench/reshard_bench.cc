@@ -25,7 +25,7 @@ struct Case {
   Pool source, target;
 };
 
-const Pool kPages64{PoolOrder::kNhd, 64};
+const Pool kPages64{AxisOrder::kNhd, 64};
 const Model kLlama8B{32, 8, 128};
 const Model kLlama70B{80, 8, 128};
 
@@ -33,8 +33,8 @@ const Case kCases[] = {
     {"8B TP8 -> TP4 PP2", kLlama8B, {8}, {4, 2}, kPages64, kPages64},
     {"70B TP8 -> TP4 PP2", kLlama70B, {8}, {4, 2}, kPages64, kPages64},
     {"8B TP4 -> TP2", kLlama8B, {4}, {2}, kPages64, kPages64},
-    {"8B TP4 NHD -> HND", kLlama8B, {4}, {4}, kPages64, {PoolOrder::kHnd, 64}},
-    {"8B TP4 page 64 -> 16", kLlama8B, {4}, {4}, kPages64, {PoolOrder::kNhd, 16}},
+    {"8B TP4 NHD -> HND", kLlama8B, {4}, {4}, kPages64, {AxisOrder::kHnd, 64}},
+    {"8B TP4 page 64 -> 16", kLlama8B, {4}, {4}, kPages64, {AxisOrder::kNhd, 16}},
     {"rows of 64 B, TP8 -> TP4", {32, 8, 32}, {8}, {4}, kPages64, kPages64},
     {"rows of 128 B, TP8 -> TP4", {32, 8, 64}, {8}, {4}, kPages64, kPages64},
     {"rows of 256 B, TP8 -> TP4", {32, 8, 128}, {8}, {4}, kPages64, kPages64},

@@ -152,7 +152,7 @@ struct Snapshots {
   explicit Snapshots(uint64_t mib)
       : placement(place(kModel, {8}, "source")),
         snapshot(snapshot_of(**placement, mib * kMiB / kModel.token_bytes() / 64 * 64, "bench")),
-        side(make_side(placement, snapshot, Pool{PoolOrder::kNhd, 64})),
+        side(make_side(placement, snapshot, Pool{AxisOrder::kNhd, 64})),
         bytes((*snapshot)->tokens.size() * kModel.token_bytes()) {
     fill(side);
   }
@@ -220,7 +220,7 @@ void measure_put(const Settings& settings, const Snapshots& source, const RawBuf
 // ---- restore ----
 
 void measure_restore(const Settings& settings, const Snapshots& source, const RawBuffer& buffer) {
-  const Side target = make_side(place(kModel, {4}, "target"), source.snapshot, Pool{PoolOrder::kNhd, 64});
+  const Side target = make_side(place(kModel, {4}, "target"), source.snapshot, Pool{AxisOrder::kNhd, 64});
   const double gigabytes = source.gigabytes();
   fmt::print("\nrestore,threads,pread GB/s,restore GB/s,ratio,spread,pread CPU s/GB,restore CPU s/GB\n");
   for (const auto& [name, order] : kOrders) {
@@ -277,7 +277,7 @@ void measure_ranged(const Settings& settings) {
     const std::unique_ptr<StoreCore> store = open_store(folder.path(), true);
     const Placement placement = place(kModel, {each.stored_tp}, "source");
     const Snapshot snapshot = snapshot_of(**placement, each.tokens, "ranged");
-    const Side source = make_side(placement, snapshot, Pool{PoolOrder::kNhd, 64});
+    const Side source = make_side(placement, snapshot, Pool{AxisOrder::kNhd, 64});
     fill(source);
     upload(*store, source, snapshot, {each.order, 64}, 2);
     const Side target = make_side(place(kModel, {each.target_tp}, "target"), snapshot, Pool(), each.participant);
@@ -302,7 +302,7 @@ void measure_publish(const Settings& settings) {
   Samples raw_ms, upload_ms, commit_ms;
   for (uint64_t i = 0; i < kPublications; ++i) {
     const Snapshot snapshot = snapshot_of(**placement, 64, fmt::format("publish {}", i));
-    const Side side = make_side(placement, snapshot, Pool{PoolOrder::kNhd, 64});
+    const Side side = make_side(placement, snapshot, Pool{AxisOrder::kNhd, 64});
     fill(side);
     Work work;
     in_turn(
@@ -366,7 +366,7 @@ uint64_t status_bytes(const std::string& field) {
 
 void measure_memory(const Settings& settings, const Snapshots& source) {
   constexpr uint64_t kBytes = 10'000'000'000;
-  const Side target = make_side(place(kModel, {4}, "target"), source.snapshot, Pool{PoolOrder::kNhd, 64});
+  const Side target = make_side(place(kModel, {4}, "target"), source.snapshot, Pool{AxisOrder::kNhd, 64});
   fill(target);  // so that its pages are there
   const ScratchFolder folder(settings.folder, "memory");
   {

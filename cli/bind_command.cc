@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/documents.h"
 #include "cli/file_names.h"
+#include "cli/local_side.h"
 #include "cli/output.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/pool_binding.h"
@@ -20,9 +21,6 @@ namespace {
 
 // All or nothing, as far as that can be without a transaction: every binding is made and checked before the first file
 // is written, so bad input leaves no file behind.
-
-constexpr uint64_t kDefaultPageTokens = 16;
-constexpr const char* kDefaultAxisOrder = "nhd";
 
 struct Options {
   std::string placement;
@@ -96,21 +94,6 @@ int write(const Options& options, const Source& source, const ParticipantId& par
   return write_document(path_of(options, participant), text, what);
 }
 
-// Prints an error and returns false when the paging is unknown.
-bool set_paging(const Options& options, const PlacementManifest& placement, PoolRequest& request) {
-  const Paging defaults = placement.paging.value_or(Paging{kDefaultPageTokens, kDefaultAxisOrder});
-  request.page_tokens = options.page_tokens != 0 ? options.page_tokens : defaults.page_tokens;
-  const std::string& order = options.axis_order.empty() ? defaults.axis_order : options.axis_order;
-  if (order != "nhd" && order != "hnd") {
-    fail(kBadInput, fmt::format("placement '{}' has the axis order '{}', which is neither nhd nor hnd: give one of "
-                                "them with --axis-order",
-                                placement.name, order));
-    return false;
-  }
-  request.axis_order = order == "nhd" ? PoolOrder::kNhd : PoolOrder::kHnd;
-  return true;
-}
-
 int run_all(const Options& options, const Source& source) {
   Diagnostics diagnostics(fmt::format("placement '{}' with the snapshot", source.placement->name));
   check_together(source, diagnostics);
@@ -157,7 +140,7 @@ int run(const Options& options) {
   const std::optional<Valid<SnapshotDescriptor>> snapshot = load_or_fail<SnapshotDescriptor>(options.snapshot);
   if (!snapshot) return kBadInput;
   PoolRequest request;
-  if (!set_paging(options, **placement, request)) return kBadInput;
+  if (!set_paging(**placement, options.page_tokens, "--axis-order", options.axis_order, request)) return kBadInput;
   request.operation = OperationId(options.operation);
   request.region_per_layer = options.region_per_layer;
   request.shuffle_seed = options.shuffle_seed;
@@ -179,11 +162,10 @@ void add_bind_command(Command& app) {
   command.text("--participant", options->participant, "NAME", "Bind only this participant (default: all)");
   command.text("--operation", options->operation, "NAME", "Operation that the bindings belong to");
   command.number("--page-size", options->page_tokens, 1, uint64_t{1} << 32,
-                 fmt::format("Tokens of a page (default: the placement's, or {})", kDefaultPageTokens));
+                 "Tokens of a page (default: the placement's, or 16)");
   command
       .text("--axis-order", options->axis_order, "ORDER",
-            fmt::format("Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or {})",
-                        kDefaultAxisOrder))
+            "Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or nhd)")
       .one_of({"nhd", "hnd"});
   const Option per_layer =
       command.flag("--region-per-layer", options->region_per_layer, "One region for each component and layer");

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/simulation.h"
 #include "cli/table.h"
 #include "model/wire/json_writer.h"
@@ -130,8 +131,7 @@ class Campaign {
   }
 
   void tell_progress() {
-    if (options_.quiet || options_.json || seconds() < next_progress_) return;
-    next_progress_ = seconds() + 5;
+    if (!progress_.is_due()) return;
     tell(fmt::format("{} of {} trials, {:.0f} runs per second, {} failures", grouped(trials_), grouped(options_.trials),
                      static_cast<double>(runs_) / seconds(), failures_.size()));
   }
@@ -215,7 +215,7 @@ class Campaign {
   const CampaignOptions campaign_;
   const InterruptFlag interrupt_;
   const std::chrono::steady_clock::time_point begin_;
-  double next_progress_ = 5;
+  ProgressClock progress_{options_.quiet || options_.json};
   double run_seconds_ = 0;
   uint64_t trials_ = 0;
   uint64_t runs_ = 0;

@@ -99,7 +99,8 @@ std::string text_of(const PlacementManifest& placement, uint64_t row_count_max) 
   std::string title = fmt::format("placement '{}': resource {}, revision {}", placement.name, placement.resource.text(),
                                   placement.revision.text());
   if (placement.paging)
-    title += fmt::format(", pages of {} tokens ({})", placement.paging->page_tokens, placement.paging->axis_order);
+    title += fmt::format(", pages of {} tokens ({})", placement.paging->page_tokens,
+                         axis_order_name(placement.paging->axis_order));
   if (placement.tokens != Range::all()) title += fmt::format(", tokens {}", range_text(placement.tokens));
   LimitedTable table(
       {"participant", "layers", "components", "heads", "tokens", "replica", "bytes/token", "state bytes"},

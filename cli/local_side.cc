@@ -18,6 +18,8 @@
 namespace crossdock::cli {
 namespace {
 
+constexpr uint64_t kUsualPageTokens = 16;
+
 // Calls work(i) for each i below count, from several threads.
 void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
@@ -31,6 +33,17 @@ void in_parallel(size_t count, size_t thread_count, const std::function<void(siz
 }
 
 }  // namespace
+
+bool set_paging(const PlacementManifest& placement, uint64_t page_tokens, const std::string& order_option,
+                const std::string& order, PoolRequest& request) {
+  const Paging paging = placement.paging.value_or(Paging{kUsualPageTokens, AxisOrder::kNhd});
+  request.page_tokens = page_tokens != 0 ? page_tokens : paging.page_tokens;
+  request.axis_order = parse_axis_order(order).value_or(paging.axis_order);
+  if (!placement.paging || request.axis_order == paging.axis_order) return true;
+  fail(kBadInput, fmt::format("{} {}: placement '{}' states the axis order {}", order_option, order, placement.name,
+                              axis_order_name(paging.axis_order)));
+  return false;
+}
 
 std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code) {
   LocalSide side{request.placement, {}, RegionMemory(request.memory_bytes_max)};
@@ -115,8 +128,15 @@ uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::st
   return written;
 }
 
+SparseGuards guard(const LocalSide& side) {
+  return SparseGuards(side.memory, [&](const auto& visit) {
+    for (const BindingPointer& binding : side.bindings)
+      for_each_extent(*binding, (*side.placement)->cache_schema, side.memory, visit);
+  });
+}
+
 ContentCheck check_content(const LocalSide& side, const std::vector<BindingPointer>& bindings, uint64_t seed,
-                           size_t thread_count, const std::string& label, bool quiet) {
+                           size_t thread_count, const std::string& label, bool quiet, const SparseGuards* guards) {
   Progress progress(label, side.memory.total_bytes(), progress_mode(quiet));
   ContentCheck check;
   std::mutex mutex;
@@ -130,7 +150,7 @@ ContentCheck check_content(const LocalSide& side, const std::vector<BindingPoint
   });
   // After all bindings, since each has left guards in the place of its own items: what is no guard now belongs to no
   // item (I1).
-  if (check.wrong.empty()) check.wrong = check_guards(side.memory).value_or("");
+  if (check.wrong.empty()) check.wrong = (guards != nullptr ? guards->check() : check_guards(side.memory)).value_or("");
   return check;
 }
 
@@ -142,15 +162,10 @@ std::optional<std::pair<uint64_t, uint64_t>> number_pair(const std::string& text
   return std::pair(*first, *second);
 }
 
-std::optional<std::pair<PoolOrder, PoolOrder>> order_pair(const std::string& text) {
-  const auto one = [](std::string_view name) -> std::optional<PoolOrder> {
-    if (name == "nhd") return PoolOrder::kNhd;
-    if (name == "hnd") return PoolOrder::kHnd;
-    return std::nullopt;
-  };
+std::optional<std::pair<AxisOrder, AxisOrder>> order_pair(const std::string& text) {
   const size_t colon = text.find(':');
-  const std::optional<PoolOrder> first = one(text.substr(0, colon));
-  const std::optional<PoolOrder> second = colon == std::string::npos ? first : one(text.substr(colon + 1));
+  const std::optional<AxisOrder> first = parse_axis_order(text.substr(0, colon));
+  const std::optional<AxisOrder> second = colon == std::string::npos ? first : parse_axis_order(text.substr(colon + 1));
   if (!first || !second) return std::nullopt;
   return std::pair(*first, *second);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/local/local_runtime.h"
+#include "backends/memory/guards.h"
 #include "backends/memory/region_memory.h"
 #include "executor/ports.h"
 #include "model/engine.h"
@@ -35,6 +36,11 @@ struct LocalSideRequest {
   uint64_t memory_bytes_max = 0;
 };
 
+// Page size and axis order as options give them (0 and empty: not given), else as the placement states them, else 16
+// tokens and nhd. Prints an error and returns false when the placement states another order than `order_option`.
+bool set_paging(const PlacementManifest& placement, uint64_t page_tokens, const std::string& order_option,
+                const std::string& order, PoolRequest& request);
+
 // Prints an error and returns nothing on failure; `exit_code` is then kBadInput, or kFailed when memory is short.
 std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code);
 
@@ -50,18 +56,23 @@ std::shared_ptr<const Valid<SnapshotDescriptor>> synthetic_snapshot(const Placem
 // Writes synthetic content (backends/memory/synthetic.h) with several threads. Returns the bytes written.
 uint64_t fill(LocalSide& side, uint64_t seed, size_t thread_count, const std::string& label, bool quiet);
 
+// Guards around what the bindings of the side hold.
+SparseGuards guard(const LocalSide& side);
+
 // Result of a check of every byte. `wrong` is empty when each item of each binding is correct and no other byte
 // changed.
 struct ContentCheck {
   uint64_t bytes = 0;
   std::string wrong;
 };
+// `guards`: of side.memory, made before the bytes were moved; null: those of fill_guards() are all over it.
 ContentCheck check_content(const LocalSide& side, const std::vector<BindingPointer>& bindings, uint64_t seed,
-                           size_t thread_count, const std::string& label, bool quiet);
+                           size_t thread_count, const std::string& label, bool quiet,
+                           const SparseGuards* guards = nullptr);
 
 // "A" (for both sides) or "A:B". Empty when the text is neither, or a number is 0.
 std::optional<std::pair<uint64_t, uint64_t>> number_pair(const std::string& text);
 // "nhd", "hnd", "nhd:hnd", ...
-std::optional<std::pair<PoolOrder, PoolOrder>> order_pair(const std::string& text);
+std::optional<std::pair<AxisOrder, AxisOrder>> order_pair(const std::string& text);
 
 }  // namespace crossdock::cli

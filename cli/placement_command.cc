@@ -43,7 +43,7 @@ int run(Options& options) {
   request.engine = model->engine;
   request.layer_count = model->layer_count;
   if (options.page_tokens != 0)
-    request.paging = Paging{options.page_tokens, options.axis_order.empty() ? "nhd" : options.axis_order};
+    request.paging = Paging{options.page_tokens, parse_axis_order(options.axis_order).value_or(AxisOrder::kNhd)};
   Diagnostics diagnostics;
   const std::optional<Valid<PlacementManifest>> placement = partition(model->cache_schema, request, diagnostics);
   if (!placement) return fail(diagnostics);

@@ -163,7 +163,10 @@ bool check_usage(const Options& options) {
     return usage("--operation-ns, --bandwidth, --strided-axes, --staging and --gather-... need --steps");
   if (options.object_order && (!options.upload || !options.layout.empty()))
     return usage("--object-order needs --upload without --layout");
-  if (options.page_tokens != 0 && !options.upload) return usage("--page-size needs --upload");
+  const bool by_page = options.selection == "by-page";
+  if (options.page_tokens != 0 && !options.upload && !by_page)
+    return usage("--page-size needs --upload or --selection by-page");
+  if (by_page && options.restore) return usage("--selection by-page chooses among participants, and a store has none");
   if (!options.nics.empty() && options.selection != "balanced") return usage("--nic needs --selection balanced");
   if (options.output == "-" && (options.expand || options.json || options.layout_output == "-"))
     return usage("-o - prints the plan alone: leave out --expand, --json and --layout-output -");
@@ -186,6 +189,7 @@ bool fill_plan_options(const Options& options, Work& work) {
   for (const std::string& participant : options.participants) plan.targets.emplace_back(participant);
   for (const std::string& participant : options.from) plan.sources.emplace_back(participant);
   if (options.selection == "balanced") plan.selection = SourceSelection::kBalanced;
+  if (options.selection == "by-page") plan.selection = SourceSelection::kByPage;
   for (const std::string& text : options.nics) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
@@ -233,6 +237,17 @@ bool load_sides(const Options& options, Work& work) {
   if (!load_side<StoreManifest>(options.manifest, "--manifest", work.source)) return false;
   work.plan_options.snapshot_tokens = work.source->side->tokens();
   return true;
+}
+
+// The pages that replicas take turns in: those of the store layout, else those that are asked for, else the source's.
+void choose_page_size(const Options& options, Work& work) {
+  if (work.plan_options.selection != SourceSelection::kByPage) return;
+  const std::optional<Paging>& paging = std::get<Valid<PlacementManifest>>(work.source->document)->paging;
+  const auto* layout = std::get_if<Valid<StoreLayout>>(&work.target->document);
+  work.plan_options.selection_page_tokens = layout != nullptr          ? (*layout)->page_tokens
+                                            : options.page_tokens != 0 ? options.page_tokens
+                                            : paging                   ? paging->page_tokens
+                                                                       : kDefaultPageTokens;
 }
 
 bool load_snapshot(const Options& options, Work& work) {
@@ -412,9 +427,9 @@ int write_files(const Options& options, const Work& work, const Valid<TransferPl
 
 int run(const Options& options) {
   Work work;
-  if (!check_usage(options) || !fill_plan_options(options, work) || !load_sides(options, work) ||
-      !load_snapshot(options, work) || !check_asked_tokens(options, work))
-    return kBadInput;
+  if (!check_usage(options) || !fill_plan_options(options, work) || !load_sides(options, work)) return kBadInput;
+  choose_page_size(options, work);
+  if (!load_snapshot(options, work) || !check_asked_tokens(options, work)) return kBadInput;
   if ((options.steps || !options.source_bindings.empty() || !options.target_bindings.empty()) &&
       !bind_sides(options, work))
     return kBadInput;
@@ -476,7 +491,8 @@ void add_plan_command(Command& app) {
                 "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld (default plhd)")
       .one_of({"plhd", "lphd", "hpld"});
   command.number("--page-size", o.page_tokens, 1, UINT64_MAX,
-                 "With --upload, without --layout: tokens of a page (default: the placement's paging, else 64)");
+                 "With --upload without --layout, or --selection by-page: tokens of a page (default: the placement's "
+                 "paging, else 64)");
   command.text("--layout-output", o.layout_output, "FILE", "With --upload: write the store layout that was made");
   command.text("--snapshot", o.snapshot, "FILE", "Snapshot to move: limits the plan to its live tokens");
   command.text("--tokens", o.tokens, "A:B", "Only tokens A to B-1");
@@ -487,9 +503,11 @@ void add_plan_command(Command& app) {
   command.texts("--from", o.from, "NAME",
                 "Only these source participants (one data-parallel rank per target; balanced combines ranks)");
   command
-      .text("--selection", o.selection, "HOW",
-            "Choice among replicas: deterministic (rank order) or balanced (lowest load of the busiest source)")
-      .one_of({"deterministic", "balanced"});
+      .text(
+          "--selection", o.selection, "HOW",
+          "Choice among replicas: deterministic (rank order), balanced (lowest load of the busiest source) or by-page "
+          "(replica i mod n sends page i)")
+      .one_of({"deterministic", "balanced", "by-page"});
   command.texts("--nic", o.nics, "NAME=P,P,...",
                 "With --selection balanced: sources that share a network interface (default: one each)");
   command.texts("--source-binding", o.source_bindings, "FILE",

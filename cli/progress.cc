@@ -153,4 +153,10 @@ size_t Progress::stderr_columns() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+bool ProgressClock::is_due() {
+  if (quiet_ || Progress::steady_seconds() < next_seconds_) return false;
+  next_seconds_ = Progress::steady_seconds() + Progress::kLineSeconds;
+  return true;
+}
+
 }  // namespace crossdock::cli

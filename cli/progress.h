@@ -80,4 +80,17 @@ class Progress {
   bool is_line_open_ = false;
 };
 
+// When work that is counted in pieces has to say how far it is: every kLineSeconds, and never when quiet.
+class ProgressClock {
+ public:
+  explicit ProgressClock(bool quiet) : quiet_(quiet) {}
+
+  // True when a line is due; the next one is due kLineSeconds later.
+  bool is_due();
+
+ private:
+  bool quiet_;
+  double next_seconds_ = Progress::steady_seconds() + Progress::kLineSeconds;
+};
+
 }  // namespace crossdock::cli

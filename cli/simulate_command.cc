@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/simulation.h"
 #include "cli/table.h"
 #include "model/wire/json_writer.h"
@@ -32,6 +33,7 @@ struct Options {
   std::string report;
   bool islands = false;
   bool json = false;
+  bool quiet = false;
 };
 
 std::string duration_text(Duration duration) { return milliseconds(static_cast<uint64_t>(duration.ns())); }
@@ -140,6 +142,7 @@ int run_islands(const Options& options, const std::string& path) {
   uint64_t duration_ns = 0;
   uint64_t bytes = 0;
   uint64_t ran = 0;
+  ProgressClock progress(options.quiet || options.json);
   run_many_isolated(
       parts.size(), static_cast<unsigned>(thread_count_or_all(0)), Duration::from_s(86400),
       [&](uint64_t i) { return play(parts[i], ScenarioOptions{options.seed}); },
@@ -154,6 +157,7 @@ int run_islands(const Options& options, const std::string& path) {
         for (const Violation& each : summary.violations)
           details += fmt::format("island {}: {}\n", i, printable(violation_text(each, TimePoint())));
         json += (json.empty() ? "" : ",") + to_json(summary);
+        if (progress.is_due()) tell(fmt::format("{} of {} islands", grouped(ran), grouped(parts.size())));
         return !interrupt.is_set();
       });
   // An interrupt leaves islands out; a part of a result is not "as expected".
@@ -186,6 +190,7 @@ int run_all(const Options& options, const std::vector<std::string>& files) {
   std::string json;
   size_t differing = 0;
   size_t ran = 0;
+  ProgressClock progress(options.quiet || options.json);
   RunSummary first;
   run_many_isolated(
       2 * files.size(), static_cast<unsigned>(thread_count_or_all(0)), Duration::from_s(600),
@@ -213,6 +218,8 @@ int run_all(const Options& options, const std::vector<std::string>& files) {
         if (!is_right && summary.violations.empty())
           details += fmt::format("  {}\n", replay_line(file, options.seed, nullptr));
         if (!options.json) log_info(fmt::format("{}: {}", file, is_right ? "as expected" : "different"));
+        if (progress.is_due())
+          tell(fmt::format("{} of {} scenarios, {} different", grouped(ran), grouped(files.size()), differing));
         return !interrupt.is_set();
       });
   if (options.json) {
@@ -259,6 +266,7 @@ void add_simulate_command(Command& app) {
   command.flag("--islands", options->islands,
                "Simulate works that share no link in separate processes; times do not change");
   command.flag("--json", options->json, "Print the result as JSON");
+  command.flag("--quiet", options->quiet, "Do not show progress");
   command.explain(
       "The protocols are the production code. Memory, stores, links, disks, crashes and lost messages are simulated. "
       "The same scenario and seed give the same run.\n"

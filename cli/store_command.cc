@@ -26,6 +26,7 @@ struct Options {
   uint64_t row_count_max = 50;
   bool objects = false;
   bool json = false;
+  bool quiet = false;
 };
 
 // Each command opens the store, which also recovers it (StoreCore::open), does one thing, and closes it again: one
@@ -33,7 +34,9 @@ struct Options {
 
 std::string snapshot_text(const PublicationInfo& info) { return info.content ? info.content->hex() : "pages"; }
 
+// Takes well under a second, so an interrupt waits for its end: there is a store afterwards, or none and no file.
 int init(const Options& options) {
+  const InterruptFlag interrupt;
   if (open_store(options.store, true) == nullptr) return kFailed;
   tell(fmt::format("made the store '{}'", options.store.directory));
   return kDone;
@@ -119,7 +122,7 @@ int verify(const Options& options) {
   std::optional<Progress> progress;
   const Result<VerifyReport> checked = store->verify([&](uint64_t done_bytes, uint64_t total_bytes) {
     // The number of bytes is known with the first call only.
-    if (!progress) progress.emplace("checking", total_bytes, progress_mode(options.json));
+    if (!progress) progress.emplace("checking", total_bytes, progress_mode(options.json || options.quiet));
     progress->update(done_bytes);
     return !interrupt.is_set();
   });
@@ -282,8 +285,9 @@ void add_store_command(Command& app) {
   shown.text("SNAPSHOT", options->snapshot, "SNAPSHOT", kSnapshotHelp).required();
   shown.number("--rows", options->row_count_max, 1, UINT64_MAX, "Maximum rows of the table");
   shown.explain("", {"crossdock store show cache 3f2a"});
-  with_json(add(store, options, "verify", "Read all data and check every checksum", verify))
-      .explain("Exit status: 0 no damage, 1 a chunk is damaged, 2 bad input.", {"crossdock store verify cache"});
+  Command verified = with_json(add(store, options, "verify", "Read all data and check every checksum", verify));
+  verified.flag("--quiet", options->quiet, "Do not show progress");
+  verified.explain("Exit status: 0 no damage, 1 a chunk is damaged, 2 bad input.", {"crossdock store verify cache"});
   Command removed = add(store, options, "rm", "Remove a snapshot or a publication", remove);
   removed.text("SNAPSHOT", options->snapshot, "SNAPSHOT", kSnapshotHelp);
   removed.number("--publication", options->publication, 1, UINT64_MAX, "Or the number of a publication, for pages");

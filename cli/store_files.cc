@@ -56,8 +56,10 @@ void add_side_options(Command& command, SideOptions& options, const std::string&
   command.text(data_name, options.data, "DIR", data_help);
   command.texts("--participant", options.participants, "NAME", "Only these participants");
   command.number("--page-size", options.page_tokens, 1, uint64_t{1} << 32,
-                 "Without --binding: tokens of a page in memory");
-  command.text("--layout", options.axis_order, "ORDER", "Without --binding: axes of a page, nhd or hnd")
+                 "Without --binding: tokens of a page in memory (default: the placement's, or 16)");
+  command
+      .text("--layout", options.axis_order, "ORDER",
+            "Without --binding: axes of a page, nhd or hnd (default: the placement's, or nhd)")
       .one_of({"nhd", "hnd"});
   command.number("--shuffle", options.shuffle, 0, UINT64_MAX,
                  "Without --binding: put pages into random slots of the pool, drawn from this seed");
@@ -128,8 +130,10 @@ std::optional<LocalSide> load_side(const SideOptions& options,
   if (!options.bindings.empty()) return load_bindings(options, placement, *snapshot, exit_code);
   LocalSideRequest request{placement, snapshot, PoolRequest(), {}, available_memory_bytes()};
   request.pool.operation = OperationId("store");
-  request.pool.axis_order = options.axis_order == "nhd" ? PoolOrder::kNhd : PoolOrder::kHnd;
-  request.pool.page_tokens = options.page_tokens;
+  if (!set_paging(**placement, options.page_tokens, "--layout", options.axis_order, request.pool)) {
+    exit_code = kBadInput;
+    return std::nullopt;
+  }
   request.pool.whole_pages = options.whole_pages;
   if (!options.in_order) request.pool.shuffle_seed = options.shuffle;
   for (const std::string& participant : options.participants) {

@@ -155,7 +155,20 @@ struct LeftOut {
   std::string part;
   IntervalSet pages;
   std::string why;
+  std::string way_out;  // where it makes the pages useless: no prefix can be restored without one of them
 };
+
+// The first rows that live after the last page may be in a page that is not whole in memory. Then that page was not
+// stored, and the prefix of all pages lacks it; and for a shorter prefix earlier pages would be needed.
+std::string way_out_of(Range live, const IntervalSet& stored, uint64_t page_tokens, uint64_t page_count) {
+  const uint64_t first = live.begin() / page_tokens;
+  if (live.empty() || stored.contains(IntervalSet{Range(first, page_count)})) return "";
+  return fmt::format(
+      "the prefix of all pages cannot be restored: page {} is not whole, its rows begin at token {} in memory. With "
+      "pages "
+      "of {} tokens in memory (--page-size {}), or stored pages of 1 token (--store-page-size 1), it is",
+      first, live.begin(), page_tokens, page_tokens);
+}
 
 std::vector<LeftOut> left_out_of(const StoreLayout& layout, const UploadJob& job, uint64_t page_count) {
   std::map<std::string, std::vector<Range>> stored;  // pages, by part
@@ -168,25 +181,23 @@ std::vector<LeftOut> left_out_of(const StoreLayout& layout, const UploadJob& job
   const LayerIndex index(layout.cache_schema);
   std::vector<LeftOut> left_out;
   for (const StorePart& part : layout.parts) {
-    std::optional<LiveTokens> live;  // of its rows, which live alike; empty: it has states alone
+    const LayerGroup* group_of = nullptr;  // of its rows, which live alike; null: it has states alone
+    const Component* rows = nullptr;
     index.for_each_piece(part.layers, [&](Range, size_t group) {
-      const LayerGroup& of = layout.cache_schema.groups[group];
       for (const ComponentName& name : part.components)
-        if (!of.find(name)->is_state()) live = of.live_of(name);
+        if (const Component* component = layout.cache_schema.groups[group].find(name); !component->is_state()) {
+          group_of = &layout.cache_schema.groups[group];
+          rows = component;
+        }
     });
-    if (!live) continue;
-    std::vector<Range> missing;
-    uint64_t at = 0;
+    if (rows == nullptr) continue;
     const IntervalSet there = IntervalSet::from_ranges(std::move(stored[part.key.text()]));
-    for (const Range pages : there.ranges()) {
-      if (at < pages.begin()) missing.emplace_back(at, pages.begin());
-      at = pages.end();
-    }
-    if (at < page_count) missing.emplace_back(at, page_count);
+    IntervalSet missing = IntervalSet{Range(0, page_count)}.subtract(there);
     if (missing.empty()) continue;
-    left_out.push_back(
-        {part.key.text(), IntervalSet::from_ranges(std::move(missing)),
-         fmt::format("of its rows only {} live{}", live->to_text(), there.empty() ? ", and no page is whole" : "")});
+    const Range live = live_tokens(*group_of, *rows, Range(0, page_count * layout.page_tokens));
+    left_out.push_back({part.key.text(), std::move(missing),
+                        fmt::format("of its rows only {} live", group_of->live_of(rows->name).to_text()),
+                        way_out_of(live, there, layout.page_tokens, page_count)});
   }
   return left_out;
 }
@@ -220,6 +231,7 @@ int put(const Options& options) {
   KvUpload what;
   what.documents = UploadDocuments{request->placement, snapshot, layout};
   what.page_keys = request->keys;
+  what.plan = plan_options(options.upload, **layout);
   upload.planner = std::make_shared<const KvUploadPlanner>(std::move(what));
   const UploadReport report = run_upload(options.upload, *store, *side, std::move(upload));
   if (!report.problem.ok()) return fail_store(report.problem);
@@ -238,6 +250,7 @@ int put(const Options& options) {
         out.begin_array().number(pages.begin()).number(pages.end()).end_array();
       out.end_array();
       out.key("part").string(printable(each.part));
+      out.key("way_out").string(each.way_out);
       out.key("why").string(each.why);
       out.end_object();
     }
@@ -252,8 +265,10 @@ int put(const Options& options) {
                       request->keys.size(), request->domain.page_tokens, grouped(outcome.object_count),
                       human_bytes(outcome.bytes), grouped(outcome.bytes), seconds_text(report.total),
                       rate_text(outcome.bytes, report.total), outcome.sequence.value_or(0)));
-    for (const LeftOut& each : left_out)
+    for (const LeftOut& each : left_out) {
       print(fmt::format("left out: part '{}' of pages {}: {}\n", printable(each.part), set_text(each.pages), each.why));
+      if (!each.way_out.empty()) print(fmt::format("  {}\n", each.way_out));
+    }
   }
   return kDone;
 }

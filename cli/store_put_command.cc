@@ -67,6 +67,7 @@ int run(const Options& options) {
   UploadOptions upload;
   KvUpload what;
   what.documents = UploadDocuments{placement, snapshot, layout};
+  what.plan = plan_options(options.upload, **layout);
   upload.planner = std::make_shared<const KvUploadPlanner>(std::move(what));
   const UploadReport report = run_upload(options.upload, *store, *side, std::move(upload));
   if (!report.problem.ok()) return fail_store(report.problem);

@@ -27,6 +27,10 @@ void add_upload_options(Command& command, UploadSettings& settings) {
       .one_of({"plhd", "lphd", "hpld"});
   command.number("--store-page-size", settings.page_tokens, 1, uint64_t{1} << 32,
                  "Without --store-layout: tokens of an object's page");
+  command
+      .text("--selection", settings.selection, "HOW",
+            "Choice among replicas: deterministic (rank order), or by-page (replica i mod n writes page i)")
+      .one_of({"deterministic", "by-page"});
   command.text("--transaction", settings.transaction, "NAME", "Name of the upload (default: random)");
   command.text("--tenant", settings.tenant, "NAME", "Tenant that owns the data");
   command.number("--ttl", settings.ttl_s, 1, uint64_t{1} << 32, "Seconds until the data expires (default: never)");
@@ -38,6 +42,15 @@ void add_upload_options(Command& command, UploadSettings& settings) {
 }
 
 size_t threads_of(const UploadSettings& settings) { return thread_count_or_all(settings.threads); }
+
+PlanOptions plan_options(const UploadSettings& settings, const StoreLayout& layout) {
+  PlanOptions options;
+  if (settings.selection == "by-page") {
+    options.selection = SourceSelection::kByPage;
+    options.selection_page_tokens = layout.page_tokens;
+  }
+  return options;
+}
 
 std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& settings,
                                                       const Valid<PlacementManifest>& placement) {

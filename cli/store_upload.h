@@ -10,6 +10,7 @@
 #include "executor/upload.h"
 #include "model/kv/placement.h"
 #include "model/kv/store.h"
+#include "planner/kv/plan_options.h"
 
 namespace crossdock::cli {
 
@@ -20,6 +21,7 @@ struct UploadSettings {
   std::string layout;  // a file; or made from the placement:
   std::string object_order = "plhd";
   uint64_t page_tokens = 64;
+  std::string selection = "deterministic";
   std::string transaction;
   std::string tenant = "default";
   uint64_t ttl_s = 0;
@@ -34,6 +36,9 @@ void add_upload_options(Command& command, UploadSettings& settings);
 
 size_t threads_of(const UploadSettings& settings);
 inline bool is_quiet(const UploadSettings& settings) { return settings.json || settings.quiet; }
+
+// How replicas share the writing, with pages of the layout.
+PlanOptions plan_options(const UploadSettings& settings, const StoreLayout& layout);
 
 // Prints an error and returns null on failure.
 std::shared_ptr<const Valid<StoreLayout>> load_layout(const UploadSettings& settings,

@@ -32,7 +32,25 @@ std::string label(const BoundParticipant& bound) {
   return bound.name.empty() ? binding_label(**bound.binding) : bound.name;
 }
 
-// The sum of address and bytes is checked here, so later code may add them.
+// Strides alone say where bytes are. A placement that states an order says which pools the runtime has, and a binding
+// in another order was made for another one. With one head, or one row, the strides cannot tell.
+void check_axis_order(const RuntimeBinding& binding, const PlacementManifest& placement, Diagnostics& diagnostics) {
+  for (size_t i = 0; i < binding.views.size(); ++i) {
+    const View& view = binding.views[i];
+    const PageTable* table = view.pages ? find_sorted(binding.page_tables, &PageTable::id, view.pages->table) : nullptr;
+    if (table == nullptr || view.heads.size() < 2) continue;
+    const Component& component = *placement.cache_schema.find_group(view.layers.begin())->find(view.component);
+    if (table->page_tokens <= component.tokens_per_row.value_or(table->page_tokens)) continue;
+    const AxisOrder order = view.strides.row > view.strides.head ? AxisOrder::kNhd : AxisOrder::kHnd;
+    if (order == placement.paging->axis_order) continue;
+    diagnostics.add(
+        Rule::kAxisOrder, view_place(i, view),
+        fmt::format("row stride {} and head stride {} are of {} pages, the placement states {}", view.strides.row,
+                    view.strides.head, axis_order_name(order), axis_order_name(placement.paging->axis_order)));
+  }
+}
+
+// The last address of a region is checked here, so later code may compute it.
 void check_region(const Region& region, const RuntimeBinding& binding, Diagnostics& diagnostics) {
   const std::string place = fmt::format("region '{}'", region.id.text());
   check_name(region.id.text(), place, "the region's id", diagnostics);
@@ -44,16 +62,25 @@ void check_region(const Region& region, const RuntimeBinding& binding, Diagnosti
     diagnostics.add(Rule::kRegistrationLimit, place,
                     fmt::format("{} bytes are more than the {} that device '{}' can register; split the region",
                                 region.bytes, device->registration_bytes_max, region.device.text()));
-  if (region.address && region.bytes > Range::kUnbounded - *region.address)
+  if (region.address && region.bytes != 0 && region.bytes - 1 > UINT64_MAX - *region.address)
     diagnostics.add(Rule::kSizeOverflow, place,
                     fmt::format("{} bytes from address {} end past 2^64", region.bytes, *region.address));
 }
 
-// Regions with addresses, as ranges of the instance's address space.
+// Regions with addresses, as ranges of the instance's address space. A region may end exactly at 2^64, so a range is
+// its first and its last address. One without bytes is in none.
 struct AddressRange {
-  Range addresses;
+  uint64_t first;
+  uint64_t last;
   RegionId region;
   std::string binding;  // in messages; empty: there is only one
+
+  bool is_same_region(const AddressRange& other) const {
+    return region == other.region && first == other.first && last == other.last;
+  }
+  std::string addresses_text() const {
+    return fmt::format("[{},{})", first, last == UINT64_MAX ? "18446744073709551616" : fmt::to_string(last + 1));
+  }
 };
 
 std::string region_text(const AddressRange& range) {
@@ -64,24 +91,22 @@ std::string region_text(const AddressRange& range) {
 // Sorted by address, a range that overlaps any earlier one overlaps the one that ends furthest; so one pass is enough.
 void check_addresses(std::vector<AddressRange> ranges, Diagnostics& diagnostics) {
   std::stable_sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
-    return std::tie(a.addresses, a.region) < std::tie(b.addresses, b.region);
+    return std::tie(a.first, a.last, a.region) < std::tie(b.first, b.last, b.region);
   });
   const AddressRange* furthest = nullptr;  // of those before, the one that ends last
   for (const AddressRange& range : ranges) {
-    const bool is_same =
-        furthest != nullptr && furthest->region == range.region && furthest->addresses == range.addresses;
-    if (furthest != nullptr && !is_same && furthest->addresses.overlaps(range.addresses))
+    if (furthest != nullptr && range.first <= furthest->last && !range.is_same_region(*furthest))
       diagnostics.add(Rule::kRegionsOverlap, region_text(range),
-                      fmt::format("addresses {} overlap {} of {}", range_text(range.addresses),
-                                  range_text(furthest->addresses), region_text(*furthest)));
-    if (furthest == nullptr || range.addresses.end() > furthest->addresses.end()) furthest = &range;
+                      fmt::format("addresses {} overlap {} of {}", range.addresses_text(), furthest->addresses_text(),
+                                  region_text(*furthest)));
+    if (furthest == nullptr || range.last > furthest->last) furthest = &range;
   }
 }
 
 void append_addresses(const RuntimeBinding& binding, const std::string& name, std::vector<AddressRange>& ranges) {
   for (const Region& region : binding.regions)
-    if (region.address)
-      ranges.push_back(AddressRange{Range(*region.address, *region.address + region.bytes), region.id, name});
+    if (region.address && region.bytes != 0)
+      ranges.push_back(AddressRange{*region.address, *region.address + (region.bytes - 1), region.id, name});
 }
 
 // All bindings of one instance.
@@ -325,6 +350,7 @@ void check_binding(const Valid<RuntimeBinding>& binding, const BindingContext& c
   // Not null: the identity rules found the participant, and a placement has a part for each (rule part-missing).
   const Part* part = placement.find_part(binding->participant);
   check_views(view_document(*binding), placement.cache_schema, part->owns, placement.tokens, diagnostics);
+  if (placement.paging && diagnostics.total() == diagnostics_before) check_axis_order(*binding, placement, diagnostics);
 }
 
 void check_binding(const Valid<RuntimeBinding>& binding, const Valid<PlacementManifest>& placement,

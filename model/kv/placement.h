@@ -10,6 +10,7 @@
 #include "base/interval_set.h"
 #include "model/diagnostics.h"
 #include "model/ids.h"
+#include "model/kv/axis_order.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/token_ownership.h"
 #include "model/topology.h"
@@ -46,8 +47,8 @@ struct Part {
 
 // The page size and axis order that the runtime uses by default. Views, not this, say where bytes lie.
 struct Paging {
-  uint64_t page_tokens = 0;
-  std::string axis_order;  // for example "nhd" or "hnd"
+  uint64_t page_tokens = 0;                // usual for page tables, which state their own
+  AxisOrder axis_order = AxisOrder::kNhd;  // of every page (rule axis-order)
 
   friend bool operator==(const Paging&, const Paging&) = default;
 };

@@ -29,11 +29,8 @@ class PlacementCheck {
     check_name(placement_.resource.text(), "", "resource", diagnostics_);
     check_name(placement_.revision.text(), "", "revision", diagnostics_);
     if (placement_.tokens.empty()) diagnostics_.add(Rule::kTokenBounds, "", "the placement's tokens are empty");
-    if (placement_.paging) {
-      check_name(placement_.paging->axis_order, "paging", "axis_order", diagnostics_);
-      if (placement_.paging->page_tokens == 0)
-        diagnostics_.add(Rule::kFieldMinimum, "paging", "page_tokens 0 is below 1");
-    }
+    if (placement_.paging && placement_.paging->page_tokens == 0)
+      diagnostics_.add(Rule::kFieldMinimum, "paging", "page_tokens 0 is below 1");
     check_cache_schema(placement_.cache_schema, "cache schema", diagnostics_);
     check_topology(placement_.topology, "topology", diagnostics_);
     check_parts();

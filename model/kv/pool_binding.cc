@@ -286,7 +286,7 @@ class PoolBuilder {
                     fmt::format("{} layers x {} slots x {} rows x {} heads x {} bytes do not fit in 64 bits",
                                 packed_layers.count(), slots, rows, heads.count(), component.head_bytes()));
     const uint64_t page_bytes = *checked_page.value();
-    const bool is_nhd = request_.axis_order == PoolOrder::kNhd;
+    const bool is_nhd = request_.axis_order == AxisOrder::kNhd;
     View view;
     view.component = component.name;
     view.dims = Range(0, component.head_dim);

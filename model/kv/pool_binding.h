@@ -9,18 +9,16 @@
 #include "base/sha256.h"
 #include "model/diagnostics.h"
 #include "model/ids.h"
+#include "model/kv/axis_order.h"
 #include "model/kv/binding.h"
 #include "model/kv/placement.h"
 #include "model/valid.h"
 
 namespace crossdock {
 
-// Axes of a page, outermost first: n tokens (rows), h heads, d items of a head.
-enum class PoolOrder { kNhd, kHnd };
-
 struct PoolRequest {
   OperationId operation;
-  PoolOrder axis_order = PoolOrder::kNhd;
+  AxisOrder axis_order = AxisOrder::kNhd;
   uint64_t page_tokens = 16;
   // True: a region for each component and layer ("key-007"). False: one for each component and layer group ("key-g0"),
   // its layers one after another. Names that leave no room for the number have their SHA-256 ("HEX~007") instead.

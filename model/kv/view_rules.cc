@@ -3,22 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/checked.h"
 #include "base/sorted.h"
 #include "model/geometry/box_cover.h"
 #include "model/kv/schema_rules.h"
+#include "model/kv/token_counter.h"
 #include "model/kv/view_geometry.h"
 #include "model/text.h"
 
 // What is proved of the views V of one document: restricted to live tokens, the elements of the views are exactly what
 // is required, each in one view; and no two views share a byte. Together the views are then a function from required
 // elements to bytes without collisions, which lowering relies on (planner/kv/lower.cc).
-// Elements are compared as boxes of (layer, head, dim, token), bytes as strided sets. Tokens of a cycle become one box
-// for each stretch, under a limit.
+// Elements are compared as boxes of (layer, head, dim, token), bytes as strided sets.
 namespace crossdock {
 namespace {
 
@@ -87,7 +89,11 @@ const Component* component_of(const View& view, const CacheSchema& schema, const
   return found;
 }
 
-// Collects required and given boxes of (layer, head, dim, token) for each component of each group, and compares them.
+// Collects what is required and what views give of (layer, head, dim, token) for each component of each group, and
+// compares them as boxes.
+// Tokens of a cycle are many intervals. Where all that is compared has one cycle, as a rank of context parallelism and
+// its views have, a token counts as its number among those of the cycle, and an interval of the sequence is one range
+// of numbers. Otherwise, and to say what is wrong, intervals are expanded.
 class ViewCoverage {
  public:
   ViewCoverage(const ViewDocument& document, const CacheSchema& schema, const LayerIndex& index,
@@ -95,21 +101,18 @@ class ViewCoverage {
       : document_(document), schema_(schema), index_(index), diagnostics_(diagnostics) {}
 
   // Live cut with what is owned: a view of tokens that no longer live is refused (view-not-owned), because nothing
-  // would ever be copied there.
+  // would ever be copied there. The ownership outlives the coverage.
   void require(const Ownership& ownership, Range token_universe) {
     index_.for_each_piece(ownership.layers, [&](Range layers, size_t group_index) {
       const LayerGroup& group = schema_.groups[group_index];
       for (const ComponentName& name : ownership.components) {
-        if (too_many_) return false;
+        if (!take_boxes(ownership.heads.ranges().size())) return too_many();
         const Component& component = *group.find(name);
         Range tokens = live_tokens(group, component, document_.tokens);
         if (!component.is_state()) tokens = tokens.intersect(token_universe);
-        const auto owned = tokens_within(ownership.tokens, tokens, boxes_left_);
-        if (!owned || !take_boxes(ownership.heads.ranges().size(), owned->ranges().size())) return too_many();
-        std::vector<Box>& boxes = sides_[{group_index, name}].required;
         for (const Range heads : ownership.heads.ranges())
-          for (const Range range : owned->ranges())
-            boxes.push_back(Box{layers, heads, Range(0, component.head_dim), range});
+          sides_[{group_index, name}].required.push_back(
+              Claimed{layers, heads, Range(0, component.head_dim), tokens, &ownership.tokens, Range(), 0});
       }
       return true;
     });
@@ -117,21 +120,12 @@ class ViewCoverage {
 
   void give(size_t view_index) {
     const View& view = document_.views[view_index];
-    const TokenOwnership selection = view.cycle ? TokenOwnership(*view.cycle) : TokenOwnership(AllTokens());
-    const auto tokens = tokens_within(selection, view.tokens, boxes_left_);
-    if (!tokens) return void(too_many());
+    const TokenOwnership* selection = &all_tokens_;
+    if (view.cycle) selection = &cycles_.emplace_back(*view.cycle);
     index_.for_each_piece(IntervalSet{view.layers}, [&](Range layers, size_t group_index) {
-      if (!take_boxes(1, tokens->ranges().size())) return too_many();
-      Sides& sides = sides_[{group_index, view.component}];
-      const Range ignored = ignored_rows(view, group_index);
-      for (const Range stated : tokens->ranges()) {
-        // Only the begin of a view can lie there.
-        const Range range =
-            ignored.contains(stated.begin()) ? Range(std::min(stated.end(), ignored.end()), stated.end()) : stated;
-        if (range.empty()) continue;
-        sides.given.push_back(Box{layers, view.heads, view.dims, range});
-        sides.view_of.push_back(view_index);
-      }
+      if (!take_boxes(1)) return too_many();
+      sides_[{group_index, view.component}].given.push_back(
+          Claimed{layers, view.heads, view.dims, view.tokens, selection, ignored_rows(view, group_index), view_index});
       return true;
     });
   }
@@ -141,19 +135,80 @@ class ViewCoverage {
     if (too_many_) return;
     BoxCoverLimits limits;
     for (const auto& [key, sides] : sides_) {
-      const BoxCover cover = check_box_cover(sides.required, sides.given, limits);
-      for (const BoxCoverDiagnostic& diagnostic : cover.diagnostics) report(key.second, sides, diagnostic);
+      const CyclicTokens* cycle = common_cycle(sides);
+      if (cycle != nullptr) {
+        const TokenCounter counter(*cycle);
+        const BoxCover cover = check_box_cover(counted(sides.required, counter), counted(sides.given, counter), limits);
+        limits.work_max -= std::min(limits.work_max, cover.work);
+        if (cover.exact()) continue;
+      }
+      std::vector<Box> required;
+      std::vector<Box> given;
+      std::vector<size_t> view_of;  // given box -> view
+      for (const Claimed& claimed : sides.required)
+        if (!expand(claimed, required)) return;
+      for (const Claimed& claimed : sides.given) {
+        if (!expand(claimed, given)) return;
+        view_of.resize(given.size(), claimed.view);
+      }
+      const BoxCover cover = check_box_cover(required, given, limits);
+      for (const BoxCoverDiagnostic& diagnostic : cover.diagnostics) report(key.second, view_of, diagnostic);
       if (!cover.complete && cover.diagnostics.empty()) return void(too_many());
       limits.work_max -= std::min(limits.work_max, cover.work);
     }
   }
 
  private:
-  struct Sides {
-    std::vector<Box> required;
-    std::vector<Box> given;
-    std::vector<size_t> view_of;  // given box -> view
+  // Heads of an ownership, or a view, in one layer group.
+  struct Claimed {
+    Range layers;
+    Range heads;
+    Range dims;
+    Range tokens;
+    const TokenOwnership* selection;  // of these tokens
+    Range ignored;                    // where tokens of a view may begin without being compared
+    size_t view;
   };
+  struct Sides {
+    std::vector<Claimed> required;
+    std::vector<Claimed> given;
+  };
+
+  // The one cycle of all that is compared; null when there is none, or another selection too.
+  static const CyclicTokens* common_cycle(const Sides& sides) {
+    const CyclicTokens* common = nullptr;
+    for (const std::vector<Claimed>* list : {&sides.required, &sides.given})
+      for (const Claimed& claimed : *list) {
+        const auto* cycle = std::get_if<CyclicTokens>(claimed.selection);
+        if (cycle == nullptr || (common != nullptr && *cycle != *common)) return nullptr;
+        common = cycle;
+      }
+    return common;
+  }
+
+  // With tokens as their numbers among those of the cycle. Those of views of a cycle have no ignored rows.
+  static std::vector<Box> counted(const std::vector<Claimed>& list, const TokenCounter& counter) {
+    std::vector<Box> boxes;
+    for (const Claimed& claimed : list) {
+      const Range tokens(counter.count_below(claimed.tokens.begin()), counter.count_below(claimed.tokens.end()));
+      if (!tokens.empty()) boxes.push_back(Box{claimed.layers, claimed.heads, claimed.dims, tokens});
+    }
+    return boxes;
+  }
+
+  // A box for each interval. False, with a diagnostic, when there are too many.
+  bool expand(const Claimed& claimed, std::vector<Box>& boxes) {
+    const auto tokens = tokens_within(*claimed.selection, claimed.tokens, boxes_left_);
+    if (!tokens || !take_boxes(tokens->ranges().size())) return too_many();
+    for (const Range stated : tokens->ranges()) {
+      // Only the begin of a view can lie there.
+      const Range range = claimed.ignored.contains(stated.begin())
+                              ? Range(std::min(stated.end(), claimed.ignored.end()), stated.end())
+                              : stated;
+      if (!range.empty()) boxes.push_back(Box{claimed.layers, claimed.heads, claimed.dims, range});
+    }
+    return true;
+  }
 
   // Runtimes keep whole pages, so a view may begin at the page that holds the first live token: the rows before it are
   // left out of the comparison, and no plan reads them unless it is for stores of whole pages. Pages without a live
@@ -171,11 +226,10 @@ class ViewCoverage {
     return live.empty() ? Range() : Range(live.begin() - in_page, live.begin());
   }
 
-  // False when the product passes what is left.
-  bool take_boxes(uint64_t a, uint64_t b) {
-    const std::optional<uint64_t> count = checked_mul(a, b);
-    if (too_many_ || !count || *count > boxes_left_) return false;
-    boxes_left_ -= *count;
+  // False when that passes what is left.
+  bool take_boxes(uint64_t count) {
+    if (too_many_ || count > boxes_left_) return false;
+    boxes_left_ -= count;
     return true;
   }
 
@@ -190,12 +244,13 @@ class ViewCoverage {
     return false;
   }
 
-  void report(const ComponentName& component, const Sides& sides, const BoxCoverDiagnostic& diagnostic) {
+  void report(const ComponentName& component, const std::vector<size_t>& view_of,
+              const BoxCoverDiagnostic& diagnostic) {
     const std::string box = fmt::format("component {} layers {} heads {} dims {} tokens {}", component.text(),
                                         set_text({diagnostic.box.axis(0)}), range_text(diagnostic.box.axis(1)),
                                         range_text(diagnostic.box.axis(2)), range_text(diagnostic.box.axis(3)));
     std::vector<size_t> views;
-    for (const size_t given : diagnostic.given) views.push_back(sides.view_of[given]);
+    for (const size_t given : diagnostic.given) views.push_back(view_of[given]);
     if (diagnostic.kind == BoxCoverDiagnostic::Kind::kGap)
       diagnostics_.add(Rule::kCoverageGap, "", fmt::format("{}: owned, but in no view", box));
     else if (diagnostic.kind == BoxCoverDiagnostic::Kind::kExtra)
@@ -211,6 +266,8 @@ class ViewCoverage {
   const LayerIndex& index_;
   Diagnostics& diagnostics_;
   std::map<std::pair<size_t, ComponentName>, Sides> sides_;
+  const TokenOwnership all_tokens_;
+  std::deque<TokenOwnership> cycles_;  // of views; they stay where they are
   uint64_t boxes_left_ = kBoxesMax;
   bool too_many_ = false;
 };

@@ -192,7 +192,7 @@ PlacementManifest convert(const StatedPlacement& stated) {
                  .components = {make_component(kKey, descriptor, descriptor.key_head_dim),
                                 make_component(kValue, descriptor, descriptor.value_head_dim)}}};
   placement.topology = stated.topology;
-  placement.paging = Paging{descriptor.page_tokens, std::string(kLayout)};
+  placement.paging = Paging{descriptor.page_tokens, AxisOrder::kNhd};
   for (const StatedPart& part : stated.parts) {
     placement.parts.push_back(Part{part.participant, {}});
     if (part.layers.empty()) continue;

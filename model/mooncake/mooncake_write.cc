@@ -56,7 +56,7 @@ bool check_placement(const PlacementManifest& placement, Diagnostics& diagnostic
   const ParallelAxes& sizes = placement.topology.sizes;
   if (sizes.cp != 1 || sizes.ep != 1) refuse("topology", "context and expert parallelism have no place");
   if (placement.tokens != Range::all()) refuse("tokens", "a bounded token interval has no place");
-  if (!placement.paging || placement.paging->axis_order != kLayout)
+  if (!placement.paging || placement.paging->axis_order != AxisOrder::kNhd)
     refuse("paging", fmt::format("a page size with axis order '{}' is required", kLayout));
   for (const Part& part : placement.parts) check_part(part, diagnostics);
 
@@ -83,7 +83,7 @@ std::string descriptor_text(const PlacementManifest& placement) {
   write_layers(group.layers, writer);
   writer.key("itemsize").number(key.item_bytes);
   writer.key("key_head_dim").number(key.head_dim);
-  writer.key("layout").string(placement.paging->axis_order);
+  writer.key("layout").string(kLayout);
   writer.key("page_size").number(placement.paging->page_tokens);
   writer.key("total_kv_heads").number(key.head_count);
   writer.key("value_head_dim").number(value.head_dim);

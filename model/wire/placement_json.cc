@@ -33,7 +33,7 @@ constexpr auto kPart = form::object([](auto& fields, auto& part) {
 });
 
 constexpr auto kPaging = form::object([](auto& fields, auto& paging) {
-  fields.required("axis_order", paging.axis_order, form::kName);
+  fields.required("axis_order", paging.axis_order, form::choice(kAxisOrders, &AxisOrderName::order));
   fields.required("page_tokens", paging.page_tokens, form::number(1));
 });
 

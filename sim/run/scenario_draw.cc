@@ -108,7 +108,7 @@ class ScenarioDraw {
     // Multiples of a row, which the rules ask of blocks and pages.
     made.cp_block_tokens = row_tokens_ * (1 + rng_.below(4));
     made.page_tokens = row_tokens_ * (1 + rng_.below(4));
-    made.order = rng_.chance(1, 2) ? PoolOrder::kNhd : PoolOrder::kHnd;
+    made.order = rng_.chance(1, 2) ? AxisOrder::kNhd : AxisOrder::kHnd;
     made.region_per_layer = rng_.chance(1, 2);
     made.shuffle = rng_.below(3);
     made.spare_pages = rng_.below(3);

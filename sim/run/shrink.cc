@@ -30,7 +30,7 @@ void add_side_changes(std::vector<Change>& changes, size_t work, std::optional<S
   with([](SideSpec& spec) { spec.parallel.tp = std::max<uint64_t>(1, spec.parallel.tp / 2); });
   with([](SideSpec& spec) { spec.shuffle = 0; });
   with([](SideSpec& spec) { spec.spare_pages = 0; });
-  with([](SideSpec& spec) { spec.order = PoolOrder::kNhd; });
+  with([](SideSpec& spec) { spec.order = AxisOrder::kNhd; });
   with([](SideSpec& spec) { spec.region_per_layer = false; });
 }
 

@@ -29,12 +29,6 @@ constexpr std::array kWorkKinds = {
     WorkKindName{WorkKind::kTraffic, "traffic"},
 };
 
-struct PoolOrderName {
-  PoolOrder order;
-  std::string_view name;
-};
-constexpr std::array kPoolOrders = {PoolOrderName{PoolOrder::kNhd, "nhd"}, PoolOrderName{PoolOrder::kHnd, "hnd"}};
-
 // "pp2tp4", without what is 1.
 struct ParallelForm {
   void read(const JsonCursor& cursor, ParallelSpec& parallel) const {
@@ -58,7 +52,7 @@ constexpr auto kSide = form::object([](auto& fields, auto& side) {
   fields.usual("cp_block_tokens", side.cp_block_tokens, usual.cp_block_tokens, form::bounded(1));
   fields.usual("gpu", side.gpu, usual.gpu, form::bounded());
   fields.usual("machine", side.machine, usual.machine, form::bounded());
-  fields.usual("order", side.order, usual.order, form::choice(kPoolOrders, &PoolOrderName::order));
+  fields.usual("order", side.order, usual.order, form::choice(kAxisOrders, &AxisOrderName::order));
   fields.usual("page_tokens", side.page_tokens, usual.page_tokens, form::bounded(1));
   fields.given("parallel", true, side.parallel, ParallelForm());
   fields.usual("region_per_layer", side.region_per_layer, usual.region_per_layer, form::kBoolean);

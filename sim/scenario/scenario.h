@@ -30,7 +30,7 @@ struct SideSpec {
   uint32_t machine = 0;
   uint32_t gpu = 0;
   uint64_t page_tokens = 16;
-  PoolOrder order = PoolOrder::kNhd;
+  AxisOrder order = AxisOrder::kNhd;
   bool region_per_layer = false;
   uint64_t shuffle = 0;  // seed of the pages' slots; 0: in order
   uint64_t spare_pages = 0;

@@ -173,18 +173,27 @@ TEST_F(CliBind, PagesAreThoseOfThePlacementUnlessStated) {
   make_documents({"--page-size", "64", "--axis-order", "hnd"});
   EXPECT_EQ(pages({}), "64 hnd");
   EXPECT_EQ(pages({"--page-size", "32"}), "32 hnd");
-  EXPECT_EQ(pages({"--axis-order", "nhd"}), "64 nhd");
 }
 
-TEST_F(CliBind, AnAxisOrderOfThePlacementThatIsNotKnownHasToBeReplaced) {
-  make_documents({"--page-size", "16"});
+TEST_F(CliBind, TheAxisOrderIsThePlacements) {
+  make_documents({"--page-size", "16", "--axis-order", "hnd"});
+  EXPECT_EQ(refusal_of(bind({"--participant", "p0-t0", "--axis-order", "nhd"})),
+            "crossdock: error: --axis-order nhd: placement 'p' states the axis order hnd\n");
+  const json right = json::parse(output_of(bind({"--participant", "p0-t0", "--axis-order", "hnd"})));
   json placement = json::parse(read("p.json"));
+  placement["paging"]["axis_order"] = "nhd";
+  write("p.json", placement.dump());
+  json wrong = right;  // the same strides, and a placement that says that they are of other pools
+  wrong["placement_digest"] = json::parse(output_of({"digest", "--json", "p.json"})).at(0).at("digest");
+  write("b.json", wrong.dump());
+  const std::string lines = run({"validate", "b.json", "p.json", "s.json"}).out;
+  EXPECT_NE(lines.find("row stride 256 and head stride 4096 are of hnd pages, the placement states nhd [axis-order]"),
+            std::string::npos)
+      << lines;
   placement["paging"]["axis_order"] = "hdn";
   write("p.json", placement.dump());
-  EXPECT_EQ(refusal_of(bind({"--participant", "p0-t0"})),
-            "crossdock: error: placement 'p' has the axis order 'hdn', which is neither nhd nor hnd: give one of them "
-            "with --axis-order\n");
-  output_of(bind({"--participant", "p0-t0", "--axis-order", "nhd"}));
+  const std::string error = refusal_of(bind({"--participant", "p0-t0"}));
+  EXPECT_NE(error.find("'hdn' is not one of hnd, nhd [field-choice]"), std::string::npos) << error;
 }
 
 TEST_F(CliBind, RegionsAreByGroupOrByLayer) {

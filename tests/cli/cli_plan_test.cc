@@ -327,7 +327,7 @@ TEST_F(CliPlan, WrongUsageIsNamed) {
        "--nic 'n0' is not of the form NAME=PARTICIPANT,PARTICIPANT,..."},
       {live({"--nic", "n0=p0-t0"}), "--nic needs --selection balanced"},
       {live({"--object-order", "plhd"}), "--object-order needs --upload without --layout"},
-      {live({"--page-size", "16"}), "--page-size needs --upload"},
+      {live({"--page-size", "16"}), "--page-size needs --upload or --selection by-page"},
       {live({"--bandwidth", "16"}),
        "--operation-ns, --bandwidth, --strided-axes, --staging and --gather-... need --steps"},
       {live({"-o", "-", "--expand"}), "-o - prints the plan alone: leave out --expand, --json and --layout-output -"},

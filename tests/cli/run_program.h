@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,8 +97,9 @@ class Cli : public ::testing::Test {
     return run_program(std::move(arguments), input, out_path);
   }
 
-  Ended run_program(std::vector<std::string> arguments, const std::string& input = "",
-                    const std::string& out_path = "") const {
+  // `cpu_seconds_max`: past it the kernel ends the program. `used` gets what it has used.
+  Ended run_program(std::vector<std::string> arguments, const std::string& input = "", const std::string& out_path = "",
+                    rlim_t cpu_seconds_max = RLIM_INFINITY, rusage* used = nullptr) const {
     const fs::path in = base_ / "stdin";
     const fs::path out = out_path.empty() ? base_ / "stdout" : fs::path(out_path);
     const fs::path err = base_ / "stderr";
@@ -117,8 +119,12 @@ class Cli : public ::testing::Test {
     posix_spawn_file_actions_destroy(&actions);
     EXPECT_EQ(error, 0) << pointers[0];
     if (error != 0) return Ended();
+    const rlimit limit{cpu_seconds_max, cpu_seconds_max};
+    if (cpu_seconds_max != RLIM_INFINITY) {
+      EXPECT_EQ(prlimit(pid, RLIMIT_CPU, &limit, nullptr), 0);
+    }
     int status = 0;
-    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(wait4(pid, &status, 0, used), pid);
     const int exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return Ended{exit_code, out_path.empty() ? read_text(out) : "", read_text(err)};
   }

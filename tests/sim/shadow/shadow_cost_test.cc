@@ -97,10 +97,10 @@ TEST(Shadow, IsCheapAtTheSizeOfAModel) {
     const Valid<CacheSchema>* schema = nullptr;  // of the model
   } cases[] = {
       {"tp8 to tp4 pp2, nhd", {tp8, 64}, {tp4_pp2, 64}},
-      {"tp8 to tp4 pp2, nhd to hnd", {tp8, 64}, {tp4_pp2, 64, PoolOrder::kHnd}},
+      {"tp8 to tp4 pp2, nhd to hnd", {tp8, 64}, {tp4_pp2, 64, AxisOrder::kHnd}},
       {"tp8 to tp8", {tp8, 64}, {tp8, 64}},
       {"pages of 64 to 16", {tp8, 64}, {tp4_pp2, 16}},
-      {"a region for each layer", {tp8, 64, PoolOrder::kNhd, true}, {tp4_pp2, 64, PoolOrder::kNhd, true}},
+      {"a region for each layer", {tp8, 64, AxisOrder::kNhd, true}, {tp4_pp2, 64, AxisOrder::kNhd, true}},
       {"tp8 to cp8", {tp8, 64}, {{.cp = 8, .cp_block_tokens = 16}, 64}},
       {"cp8 to tp4 pp2", {{.cp = 8, .cp_block_tokens = 1}, 64}, {tp4_pp2, 64}},
       {"windows in every second layer", {tp8, 64}, {tp4_pp2, 64}, &hybrid},

@@ -61,7 +61,7 @@ std::vector<ContentTag> contents_of(const StepSpan& span, StepEnd end, NaiveMemo
 struct Pools {
   PartitionSizes sizes;
   uint64_t page_tokens;
-  PoolOrder order = PoolOrder::kNhd;
+  AxisOrder order = AxisOrder::kNhd;
   bool region_per_layer = false;
 };
 

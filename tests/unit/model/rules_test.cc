@@ -10,10 +10,12 @@
 #include "model/hf/config.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/partition.h"
+#include "model/kv/pool_binding.h"
 #include "model/mooncake/mooncake.h"
 #include "planner/kv/make_plan.h"
 #include "planner/kv/plan_json.h"
 #include "planner/kv/verify_plan.h"
+#include "tests/support/builders.h"
 #include "tests/support/example_documents.h"
 
 namespace crossdock::testing {
@@ -468,6 +470,22 @@ const std::vector<BrokenOther>& broken_others() {
          RuntimeBinding binding = *example_binding();
          binding.placement_digest = Sha256Digest();
          check_binding(valid_or_die(binding), example_placement(), example_snapshot(), diagnostics);
+       }},
+      {Rule::kAxisOrder,
+       "view 1 (component value, layers 0-3, tokens [0,10), heads [0,2)): row stride 32 and head stride 16 are of nhd "
+       "pages, the placement states hnd",
+       [](Diagnostics& diagnostics) {
+         const Valid<CacheSchema> schema = attention(4, 2);
+         PlacementManifest stated = *placed(schema, {});
+         stated.paging = Paging{4, AxisOrder::kHnd};
+         const Valid<PlacementManifest> placement = valid_or_die(std::move(stated));
+         const Valid<SnapshotDescriptor> snapshot = snapshot_of(schema, Range(0, 10));
+         PoolRequest pool;
+         pool.operation = OperationId("op");
+         pool.page_tokens = 4;
+         const auto binding = pool_binding(placement, digest(placement), placement->parts.front().participant,
+                                           Range(0, 10), digest(snapshot), pool, diagnostics);
+         check_binding(*binding, placement, snapshot, diagnostics);
        }},
       {Rule::kBindingIdentity, "placement 'decode' has no participant 'p7'",
        [](Diagnostics& diagnostics) {

@@ -85,7 +85,7 @@ TEST(PoolBinding, ARegionOfAGroupHoldsLayersOfSlotsOfRowsOfHeads) {
 
 TEST(PoolBinding, HeadMajorPagesHoldAllRowsOfAHeadTogether) {
   PoolRequest request = pages_of(4);
-  request.axis_order = PoolOrder::kHnd;
+  request.axis_order = AxisOrder::kHnd;
   EXPECT_EQ(
       views_text(PoolSubject(keys_alone(), Range(0, 10)).bind("a", request)),
       Lines{"key layers [0,2) tokens [0,10) heads [0,2) of pages-0: key-g0 + 0, layer 192 head 32 row 8 page 64"});
@@ -414,7 +414,7 @@ size_t bind_all(const HfModel& model, const Split& split, Range tokens, const Po
 
 TEST(PoolBinding, EveryParticipantOfEveryExampleModelGetsOne) {
   PoolRequest other = pages_of(64);
-  other.axis_order = PoolOrder::kHnd;
+  other.axis_order = AxisOrder::kHnd;
   other.region_per_layer = true;
   other.shuffle_seed = 7;
   other.spare_pages = 100;

@@ -302,6 +302,21 @@ TEST(Views, ARegionInsideALongerOneIsFoundPastItsNeighbours) {
              "addresses [2147483658,2147483668) overlap [2147483647,3221225471) of region 'pool' [regions-overlap]"}));
 }
 
+TEST(Views, ARegionMayEndWhereTheAddressesEnd) {
+  Request request(latent(1), Range(0, 1));
+  request.add("latent", Range(0, 1), 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2});
+  request.binding.regions[0].address = UINT64_MAX - kGiB + 1;  // 1 GiB
+  EXPECT_EQ(request.diagnostics(), Lines{});
+  request.binding.regions.push_back(Region{RegionId("last"), 1, 1, DeviceId("d"), UINT64_MAX, {}});
+  EXPECT_EQ(request.diagnostics(),
+            (Lines{"addresses [18446744073709551615,18446744073709551616) overlap "
+                   "[18446744072635809792,18446744073709551616) of region 'pool' [regions-overlap]"}));
+  request.binding.regions.pop_back();
+  ++*request.binding.regions[0].address;
+  EXPECT_EQ(request.diagnostics(),
+            (Lines{"1073741824 bytes from address 18446744072635809793 end past 2^64 [size-overflow]"}));
+}
+
 // A row of four tokens whose first tokens the snapshot does not have.
 TEST(Views, ASnapshotMayBeginWithinARow) {
   Component scale{ComponentName("key_scale"), "float32", "plain", 4, 1, 1, 4};

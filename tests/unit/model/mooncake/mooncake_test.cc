@@ -105,7 +105,7 @@ TEST(MooncakeGolden, PlacementMeansWhatItsTextSays) {
   EXPECT_EQ(placement->resource, ResourceId("kv:session-7"));
   EXPECT_EQ(placement->revision, RevisionId("step-40"));
   EXPECT_EQ(placement->tokens, Range::all());
-  EXPECT_EQ(placement->paging, (Paging{4, "nhd"}));
+  EXPECT_EQ(placement->paging, (Paging{4, AxisOrder::kNhd}));
   EXPECT_EQ(placement->topology.sizes, (ParallelAxes{.dp = 1, .pp = 2, .tp = 2, .cp = 1, .ep = 1}));
   ASSERT_EQ(placement->cache_schema.groups.size(), 1u);
   const LayerGroup& group = placement->cache_schema.groups.front();

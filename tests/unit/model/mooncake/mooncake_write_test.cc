@@ -70,7 +70,7 @@ TEST(MooncakeWriting, PlacementWithoutAFormIsRefused) {
       {"expert parallelism", [](Placement& p) { p.topology.sizes.ep = 2; }},
       {"bounded tokens", [](Placement& p) { p.tokens = Range(0, 1000); }},
       {"no paging", [](Placement& p) { p.paging.reset(); }},
-      {"another axis order", [](Placement& p) { p.paging->axis_order = "hnd"; }},
+      {"another axis order", [](Placement& p) { p.paging->axis_order = AxisOrder::kHnd; }},
       {"split ownership",
        [&](Placement& p) {
          first_owns(p).push_back(first_owns(p)[0]);
@@ -238,6 +238,12 @@ View draw_view(const std::string& component, uint64_t head_dim, bool is_paged, R
       {&view.strides.layer, 2}, {&view.strides.head, 2}, {&view.strides.row, is_paged ? table.page_tokens : 7}};
   if (is_paged) axes.emplace_back(&page_stride, table.slots.size());
   rng.shuffle(axes);
+  // Mooncake's pages have the heads inside the rows (rule axis-order).
+  const auto place_of = [&](const uint64_t* stride) {
+    return std::find_if(axes.begin(), axes.end(), [&](const auto& axis) { return axis.first == stride; });
+  };
+  if (is_paged && place_of(&view.strides.head) > place_of(&view.strides.row))
+    std::swap(*place_of(&view.strides.head), *place_of(&view.strides.row));
   uint64_t span = head_dim * 2;
   for (const auto& [stride, extent] : axes) {
     *stride = span + 2 * rng.below(3);
