@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/simulation.h"
+#include "cli/simulator.h"
 #include "cli/table.h"
 #include "model/wire/json_writer.h"
 #include "sim/run/campaign.h"
@@ -244,7 +245,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_check_command(Command& app) {
-  Command command = app.subcommand("check", "Run random scenarios with random faults and check every invariant");
+  Command command = app.subcommand("check", kCheckHelp);
   const auto options = std::make_shared<Options>();
   const Option trials = command.number("--trials", options->trials, 1, uint64_t{1} << 40, "Number of random scenarios");
   command.number("--minutes", options->minutes, 1, 100'000, "Run for this time instead of a number of trials")

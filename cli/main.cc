@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/output.h"
+#include "cli/simulator.h"
 
 namespace {
 
@@ -21,6 +22,7 @@ constexpr const char* kVersion = CROSSDOCK_VERSION;
 
 int main(int argc, char** argv) {
   using namespace crossdock::cli;
+  if (const std::optional<int> exit_code = go_on_in_simulator(argc, argv)) return *exit_code;
   // A write past the file size limit (ulimit -f) is then an error with a path, and does not end the program.
   signal(SIGXFSZ, SIG_IGN);
   tell_of_interrupts();

@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/simulation.h"
+#include "cli/simulator.h"
 #include "cli/table.h"
 #include "model/wire/json_writer.h"
 #include "sim/run/islands.h"
@@ -255,7 +256,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_simulate_command(Command& app) {
-  Command command = app.subcommand("simulate", "Run scenarios on a simulated cluster and check every invariant");
+  Command command = app.subcommand("simulate", kSimulateHelp);
   const auto options = std::make_shared<Options>();
   command.texts("SCENARIO", options->paths, "TEXT", "Scenario files, or folders of them");
   command.text("--scenario", options->scenario, "FILE", "One scenario file, as an option");

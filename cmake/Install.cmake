@@ -33,6 +33,9 @@ foreach(file crossdock.pc crossdock-rocksdb.pc)
 endforeach()
 
 install(TARGETS crossdock RUNTIME COMPONENT program)
+if(TARGET crossdock-sim)
+  install(TARGETS crossdock-sim RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/crossdock COMPONENT program)
+endif()
 install(CODE "
   file(MAKE_DIRECTORY \"${CMAKE_BINARY_DIR}/install/completions\")
   foreach(shell bash zsh fish)
