@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -136,6 +137,39 @@ void BM_PlanLatent(benchmark::State& state) {
 BENCHMARK(BM_PlanLatent)->Arg(2048)->Arg(4096)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_PlanFleet)->Arg(8192)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_PlanAndProveFleet)->Arg(8192)->Arg(16384)->Unit(benchmark::kMillisecond);
+
+// n ranks of context parallelism with stated intervals of 10 tokens, to n whose intervals begin 5 tokens later: each
+// target takes from two sources.
+Valid<PlacementManifest> with_intervals(Valid<PlacementManifest> cyclic, uint64_t shift) {
+  PlacementManifest placement = *cyclic;
+  const uint64_t end = 10 * placement.parts.size();
+  placement.tokens = Range(0, end);
+  for (size_t i = 0; i < placement.parts.size(); ++i) {
+    std::vector<Range> tokens = {Range(10 * i + shift, std::min(10 * i + shift + 10, end))};
+    if (10 * i + shift + 10 > end) tokens.emplace_back(0, shift);
+    for (Ownership& ownership : placement.parts[i].owns)
+      ownership.tokens = TokenIntervals{IntervalSet::from_ranges(tokens)};
+  }
+  Diagnostics diagnostics;
+  return *Valid<PlacementManifest>::make(std::move(placement), diagnostics);
+}
+void BM_PlanIntervals(benchmark::State& state) {
+  const uint64_t cp = static_cast<uint64_t>(state.range(0));
+  const Shape shape{1, 1, 1, 1, 1, cp};
+  const auto source = with_intervals(placement_of(shape), 0);
+  const auto target = with_intervals(placement_of(shape), 5);
+  const PlanSide source_side(source, digest(source));
+  const PlanSide target_side(target, digest(target));
+  size_t edges = 0;
+  for (auto _ : state) {
+    Diagnostics diagnostics;
+    const auto plan = make_plan(source_side, target_side, {}, PlanLimits{}, diagnostics);
+    CHECK(plan.has_value());
+    edges = (*plan)->edges.size();
+  }
+  report(state, edges);
+}
+BENCHMARK(BM_PlanIntervals)->Arg(4000)->Arg(8000)->Unit(benchmark::kMillisecond);
 
 struct StorePair {
   explicit StorePair(const Pair& pair) : layout(make_layout(pair)), side(layout, digest(layout)) {}

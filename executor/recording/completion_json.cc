@@ -23,7 +23,7 @@ namespace form {
 namespace {
 
 // Fields of each form are in the order of their names, as canonical text has them.
-constexpr auto kReceipt = [](auto& fields, auto& receipt) {
+constexpr auto kPutReceipt = [](auto& fields, auto& receipt) {
   fields.required("bytes", receipt.bytes, number());
   fields.required("object", receipt.object, kText);
   fields.required("path_quiet", receipt.path_quiet, kBoolean);
@@ -73,7 +73,7 @@ auto result_with(Documents& documents) {
     const auto binding = [&documents](auto& inside, auto& answer) {
       inside.given("binding", answer != nullptr, answer, named_by(documents));
     };
-    describe_variant(fields, result, alternative<PutReceipt>(kResultKinds[1], kReceipt),
+    describe_variant(fields, result, alternative<PutReceipt>(kResultKinds[1], kPutReceipt),
                      alternative<TxnState>(kResultKinds[2], kTransaction),
                      alternative<Found>(kResultKinds[3], found_with(documents)),
                      alternative<GetReport>(kResultKinds[4], kReport),

@@ -19,8 +19,8 @@ namespace {
 
 const ItemType kBytes = {"uint8", 1};
 const ItemType kFloat32 = {"float32", 4};
-constexpr uint64_t kScaleBytes = 4;       // float32
-constexpr uint64_t kItemsPerScale = 128;  // in both packings below
+constexpr uint64_t kScaleBytes = 4;             // float32
+constexpr uint64_t kLatentItemsPerScale = 128;  // in both packings below
 
 // vLLM's "fp8_ds_mla" (FlashMLA): the latent in fp8, its float32 scales, then the rotary part in 16 bits; 656 bytes for
 // 512 + 64 items.
@@ -32,11 +32,11 @@ constexpr std::string_view kPackedIndexerKey = "fp8_e4m3+float32_scale_per_128";
 
 // Bytes of `items` fp8 items with their scales; a diagnostic at `name` when the scales do not come out even.
 std::optional<uint64_t> scaled_fp8_bytes(const ConfigFields& text, std::string_view name, uint64_t items) {
-  if (items % kItemsPerScale != 0) {
-    text.refuse(name, fmt::format("{} is not a multiple of {}, which one scale covers", items, kItemsPerScale));
+  if (items % kLatentItemsPerScale != 0) {
+    text.refuse(name, fmt::format("{} is not a multiple of {}, which one scale covers", items, kLatentItemsPerScale));
     return std::nullopt;
   }
-  const std::optional<uint64_t> bytes = (Checked(items / kItemsPerScale) * kScaleBytes + items).value();
+  const std::optional<uint64_t> bytes = (Checked(items / kLatentItemsPerScale) * kScaleBytes + items).value();
   if (!bytes) text.refuse(name, Rule::kSizeOverflow, fmt::format("{} fp8 items with scales do not fit", items));
   return bytes;
 }

@@ -19,25 +19,25 @@ struct Owned {
   size_t owner;
 };
 
-using Diagnostic = TokenCoverDiagnostic;
+using CoverDiagnostic = TokenCoverDiagnostic;
 
 // Sorted ranges against one whole interval.
 // Sorted by begin, the first range that begins past, or before, what is covered so far is the first gap or overlap.
-std::optional<Diagnostic> check_partition(std::vector<Owned> owned, Range whole) {
+std::optional<CoverDiagnostic> check_partition(std::vector<Owned> owned, Range whole) {
   std::sort(owned.begin(), owned.end(), [](const Owned& a, const Owned& b) { return a.range < b.range; });
   uint64_t covered_to = whole.begin();
   size_t last_owner = 0;
   for (const Owned& next : owned) {
     if (next.range.empty()) continue;
     if (covered_to < next.range.begin())
-      return Diagnostic{Diagnostic::Kind::kGap, Range(covered_to, next.range.begin())};
+      return CoverDiagnostic{CoverDiagnostic::Kind::kGap, Range(covered_to, next.range.begin())};
     if (next.range.begin() < covered_to)
-      return Diagnostic{Diagnostic::Kind::kOverlap, next.range.intersect(Range(next.range.begin(), covered_to)),
-                        last_owner, next.owner};
+      return CoverDiagnostic{CoverDiagnostic::Kind::kOverlap,
+                             next.range.intersect(Range(next.range.begin(), covered_to)), last_owner, next.owner};
     covered_to = next.range.end();
     last_owner = next.owner;
   }
-  if (covered_to < whole.end()) return Diagnostic{Diagnostic::Kind::kGap, Range(covered_to, whole.end())};
+  if (covered_to < whole.end()) return CoverDiagnostic{CoverDiagnostic::Kind::kGap, Range(covered_to, whole.end())};
   return std::nullopt;
 }
 
@@ -67,12 +67,12 @@ Range first_occurrence(const CyclicTokens& shape, Range blocks, Range tokens) {
 }
 
 // Ownerships of one shape.
-std::optional<Diagnostic> check_blocks(std::span<const TokenOwnership* const> ownerships, Range tokens) {
+std::optional<CoverDiagnostic> check_blocks(std::span<const TokenOwnership* const> ownerships, Range tokens) {
   std::vector<Owned> owned;
   for (size_t i = 0; i < ownerships.size(); ++i)
     for (const Range range : std::get<CyclicTokens>(*ownerships[i]).blocks.ranges()) owned.push_back(Owned{range, i});
   const auto& shape = std::get<CyclicTokens>(*ownerships.front());
-  std::optional<Diagnostic> diagnostic = check_partition(std::move(owned), Range(0, shape.cycle_blocks));
+  std::optional<CoverDiagnostic> diagnostic = check_partition(std::move(owned), Range(0, shape.cycle_blocks));
   if (diagnostic) diagnostic->tokens = first_occurrence(shape, diagnostic->tokens, tokens);
   return diagnostic;
 }
@@ -106,7 +106,7 @@ std::optional<uint64_t> horizon(std::span<const TokenOwnership* const> ownership
 
 TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, Range tokens,
                              uint64_t range_count_max) {
-  if (ownerships.empty()) return TokenCover{Diagnostic{Diagnostic::Kind::kGap, tokens}, 0};
+  if (ownerships.empty()) return TokenCover{CoverDiagnostic{CoverDiagnostic::Kind::kGap, tokens}, 0};
   if (share_one_cycle(ownerships, tokens)) return TokenCover{check_blocks(ownerships, tokens), ownerships.size()};
 
   const uint64_t end = std::min(horizon(ownerships, tokens).value_or(Range::kUnbounded), tokens.end());
@@ -117,7 +117,7 @@ TokenCover check_token_cover(std::span<const TokenOwnership* const> ownerships, 
     const uint64_t left = range_count_max - owned.size();
     const std::optional<IntervalSet> set = tokens_within(*ownerships[i], looked_at, left);
     if (!set || set->ranges().size() > left)
-      return TokenCover{Diagnostic{Diagnostic::Kind::kTooMuchWork, looked_at}, owned.size()};
+      return TokenCover{CoverDiagnostic{CoverDiagnostic::Kind::kTooMuchWork, looked_at}, owned.size()};
     for (const Range range : set->ranges()) owned.push_back(Owned{range, i});
   }
   const uint64_t range_count = owned.size();

@@ -164,7 +164,7 @@ void Gate::open() {
   first->sleeper.wake();
 }
 
-struct Engine::Inside {
+struct SimEngine::Inside {
   using Scope = ClusterLinks::Scope;
 
   struct Flow {
@@ -476,19 +476,19 @@ struct Engine::Inside {
   std::vector<std::string> stuck;
 };
 
-Engine::Engine(const ClusterLinks& links, TimePoint origin) : inside_(std::make_unique<Inside>(links, origin)) {}
-Engine::~Engine() = default;
+SimEngine::SimEngine(const ClusterLinks& links, TimePoint origin) : inside_(std::make_unique<Inside>(links, origin)) {}
+SimEngine::~SimEngine() = default;
 
-TimePoint Engine::now() const { return inside_->now(); }
+TimePoint SimEngine::now() const { return inside_->now(); }
 
-ActorId Engine::spawn(const std::string& name, std::function<void()> body) {
+ActorId SimEngine::spawn(const std::string& name, std::function<void()> body) {
   const ActorId id = inside_->spawn_count++;
   inside_->spawned.try_emplace(id, name, inside_->jobs);
   inside_->jobs.add([inside = inside_.get(), id, body = std::move(body)] { inside->make_actor(id, body); });
   return id;
 }
 
-void Engine::kill(ActorId id) {
+void SimEngine::kill(ActorId id) {
   Inside& inside = *inside_;
   const auto found = inside.spawned.find(id);
   if (found == inside.spawned.end() || found->second.is_dying) return;
@@ -507,7 +507,7 @@ void Engine::kill(ActorId id) {
   inside.jobs.flush();
 }
 
-bool Engine::wait(Gate& gate, TimePoint deadline) {
+bool SimEngine::wait(Gate& gate, TimePoint deadline) {
   Gate::Inside& inside = *gate.inside_;
   // An open gate before a deadline that has passed: what has happened is seen first.
   if (std::exchange(inside.is_open, false)) return true;
@@ -524,7 +524,7 @@ bool Engine::wait(Gate& gate, TimePoint deadline) {
       self->sleeper.wake();
     });
   struct Leave {  // also when the actor is killed here
-    Engine::Inside& engine;
+    SimEngine::Inside& engine;
     Gate::Inside& gate;
     Waiter& waiter;
     const std::optional<AgendaKey>& key;
@@ -538,10 +538,12 @@ bool Engine::wait(Gate& gate, TimePoint deadline) {
   return waiter.is_through;
 }
 
-void Engine::at(TimePoint time, std::function<void()> event) { inside_->add_to_agenda(time, false, std::move(event)); }
+void SimEngine::at(TimePoint time, std::function<void()> event) {
+  inside_->add_to_agenda(time, false, std::move(event));
+}
 
-FlowId Engine::start(const Place& from, const Place& to, uint64_t bytes, double rate_max,
-                     std::function<void(const FlowResult&)> done) {
+FlowId SimEngine::start(const Place& from, const Place& to, uint64_t bytes, double rate_max,
+                        std::function<void(const FlowResult&)> done) {
   Inside& inside = *inside_;
   const ClusterLinks::Scope scope = inside.links.scope(from, to);
   const auto number = static_cast<size_t>(scope);
@@ -565,11 +567,11 @@ FlowId Engine::start(const Place& from, const Place& to, uint64_t bytes, double 
   return id;
 }
 
-void Engine::cancel(FlowId flow) {
+void SimEngine::cancel(FlowId flow) {
   if (inside_->flows.contains(flow)) inside_->end_early(flow, FlowEnd::kCancelled);
 }
 
-void Engine::set_link_on(uint32_t link, bool on) {
+void SimEngine::set_link_on(uint32_t link, bool on) {
   if ((inside_->is_on.at(link) != 0) == on) return;
   inside_->is_on[link] = on ? 1 : 0;
   if (on) return;
@@ -578,20 +580,20 @@ void Engine::set_link_on(uint32_t link, bool on) {
       inside_->end_early(id, FlowEnd::kFailed);
 }
 
-bool Engine::is_link_on(uint32_t link) const { return inside_->is_on.at(link) != 0; }
+bool SimEngine::is_link_on(uint32_t link) const { return inside_->is_on.at(link) != 0; }
 
-void Engine::set_link_factor(uint32_t link, double factor) {
+void SimEngine::set_link_factor(uint32_t link, double factor) {
   CHECK(factor > 0 && std::isfinite(factor));
   const double bytes_per_s = inside_->links.links().at(link).bytes_per_s * factor;
   inside_->jobs.add(
       [inside = inside_.get(), link, bytes_per_s] { inside->sim_links[link]->set_bandwidth(bytes_per_s); });
 }
 
-uint64_t Engine::flow_count() const { return inside_->flows.size(); }
+uint64_t SimEngine::flow_count() const { return inside_->flows.size(); }
 
-const std::vector<double>& Engine::carried_bytes() const { return inside_->carried; }
+const std::vector<double>& SimEngine::carried_bytes() const { return inside_->carried; }
 
-std::vector<std::string> Engine::run() {
+std::vector<std::string> SimEngine::run() {
   // Without an actor there is nothing to wait for, and the events' actor ends at once.
   inside_->is_over = inside_->spawned.empty();
   inside_->engine->run();

@@ -1,5 +1,5 @@
-// Engine: SimGrid as a clock, actors, events and flows. engine.cc is the one file that includes SimGrid and catches its
-// exceptions. There is one engine for each process, since SimGrid has one; sim/run/isolated.h runs many, each in a
+// SimEngine: SimGrid as a clock, actors, events and flows. engine.cc is the one file that includes SimGrid and catches
+// its exceptions. There is one engine for each process, since SimGrid has one; sim/run/isolated.h runs many, each in a
 // child.
 //
 // Actors take turns, so nothing here needs a lock, and the same calls give the same run. A turn ends only in wait() and
@@ -29,7 +29,7 @@ class Gate {
   void open();  // from anywhere in the simulation
 
  private:
-  friend class Engine;
+  friend class SimEngine;
   struct Inside;
   std::unique_ptr<Inside> inside_;
 };
@@ -44,11 +44,11 @@ struct FlowResult {
 using ActorId = uint64_t;
 using FlowId = uint64_t;
 
-class Engine {
+class SimEngine {
  public:
   // `origin` is what now() says when the simulation starts.
-  Engine(const ClusterLinks& links, TimePoint origin);
-  ~Engine();
+  SimEngine(const ClusterLinks& links, TimePoint origin);
+  ~SimEngine();
 
   TimePoint now() const;
 

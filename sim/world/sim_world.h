@@ -41,7 +41,7 @@ class SimWorld {
   SimWorld(const Cluster& cluster, const std::vector<FaultSpec>& faults, const SimWorldOptions& options);
   ~SimWorld();
 
-  Engine& engine() { return engine_; }
+  SimEngine& engine() { return engine_; }
   const ClusterLinks& links() const { return links_; }
   const Cluster& cluster() const { return cluster_; }
   const SimWorldOptions& options() const { return options_; }
@@ -125,7 +125,7 @@ class SimWorld {
   Cluster cluster_;
   ClusterLinks links_;
   SimWorldOptions options_;
-  Engine engine_;
+  SimEngine engine_;
   Checks checks_;
   TraceLog trace_;
   FaultDesk desk_;

@@ -245,6 +245,79 @@ TEST_F(CliStore, PagesAreFoundByTheTokensOfAnyRequestThatBeginsAlike) {
   EXPECT_NE(pages("match", "bad.txt", {"--to", "tp8"}).err.find("'bad.txt' byte 4: not a token id"), std::string::npos);
 }
 
+// 8 heads over 16 ranks: two replicas of each head. By page both write, and what is stored is the same.
+TEST_F(CliStore, ReplicasShareTheWritingOfPages) {
+  const auto objects_of = [&](const std::string& store, const std::string& selection) {
+    EXPECT_EQ(run({"store", "init", store}).exit_code, 0);
+    const Ended stored = run({"store", "put", store, "--config", kSmall, "--from", "tp16", "--tokens", "200",
+                              "--synthetic", "--selection", selection, "--record", store + "-runs", "--json"});
+    EXPECT_EQ(stored.exit_code, 0) << stored.err;
+    const std::string snapshot = only_snapshot(store);
+    const json got =
+        json::parse(output_of({"store", "get", store, snapshot, "--to", "tp4pp2", "--verify", "full", "--json"}));
+    EXPECT_EQ(got.at("wrong"), "");
+    EXPECT_EQ(got.at("bytes"), 32 * 2 * 8 * 128 * 2 * 200);
+    return json::parse(output_of({"store", "show", store, snapshot, "--json"})).at("objects");
+  };
+  EXPECT_EQ(objects_of("by-page", "by-page"), objects_of("by-rank", "deterministic"));
+  EXPECT_EQ(json::parse(output_of({"replay", "by-page-runs/upload.jsonl", "--json"})).at("same"), true);
+  // Pages of a latent that four ranks have; the fifth page is the first replica's again.
+  EXPECT_EQ(run({"store", "init", "pages"}).exit_code, 0);
+  const std::string latent = kModels + "deepseek-v2-lite/config.json";
+  const Ended stored = run({"store", "pages", "put", "pages", "--config", latent, "--from", "tp4", "--tokens", "330",
+                            "--synthetic", "--selection", "by-page", "--json"});
+  ASSERT_EQ(stored.exit_code, 0) << stored.err;
+  EXPECT_EQ(json::parse(stored.out).at("pages"), 5);
+  const json got = json::parse(output_of({"store", "pages", "get", "pages", "--config", latent, "--to", "tp2",
+                                          "--tokens", "330", "--verify", "full", "--json"}));
+  EXPECT_EQ(got.at("wrong"), "");
+  EXPECT_EQ(got.at("bytes"), 27 * 576 * 2 * 320);
+}
+
+TEST_F(CliStore, TheAxisOrderOfAPoolIsThePlacements) {
+  notice_of({"placement", "--config", kSmall, "--tp", "2", "--page-size", "32", "--axis-order", "hnd", "-o", "p.json"});
+  EXPECT_EQ(run({"store", "init", "cache"}).exit_code, 0);
+  EXPECT_EQ(refusal_of(
+                {"store", "put", "cache", "--placement", "p.json", "--tokens", "40", "--synthetic", "--layout", "nhd"}),
+            "crossdock: error: --layout nhd: placement 'p' states the axis order hnd\n");
+  const Ended stored =
+      run({"store", "put", "cache", "--placement", "p.json", "--tokens", "40", "--synthetic", "--quiet"});
+  EXPECT_EQ(stored.exit_code, 0) << stored.err;
+}
+
+// A window's first page is not whole in a runtime with pages of one token, and then no prefix can be restored.
+TEST_F(CliStore, PagesThatCannotBeRestoredAreNamedWithAWayOut) {
+  const std::string model = kModels + "gpt-oss-120b/config.json";
+  const auto put = [&](const std::string& store, const std::vector<std::string>& more) {
+    EXPECT_EQ(run({"store", "init", store}).exit_code, 0);
+    std::vector<std::string> arguments = {"store",  "pages", "put",      store,  "--config",    model,
+                                          "--from", "tp2",   "--tokens", "1000", "--synthetic", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return output_of(arguments);
+  };
+  const auto matched = [&](const std::string& store, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"store", "pages", "match",    store,  "--config", model,
+                                          "--to",  "tp4",   "--tokens", "1000", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return json::parse(run(arguments).out).at("tokens").get<uint64_t>();
+  };
+  // 960 tokens in pages of 64; rows live from token 833 on, and page 13 begins at 832.
+  const std::string none = put("none", {"--page-size", "1"});
+  EXPECT_NE(
+      none.find("the prefix of all pages cannot be restored: page 13 is not whole, its rows begin at token 833 in "
+                "memory. With pages of 64 tokens in memory (--page-size 64), or stored pages of 1 token "
+                "(--store-page-size 1), it is\n"),
+      std::string::npos)
+      << none;
+  EXPECT_EQ(matched("none", {}), 0u);
+  const std::string pages = put("pages", {"--page-size", "64"});
+  EXPECT_EQ(pages.find("cannot be restored"), std::string::npos) << pages;
+  EXPECT_EQ(matched("pages", {}), 960u);
+  const std::string tokens = put("tokens", {"--page-size", "1", "--store-page-size", "1"});
+  EXPECT_EQ(tokens.find("cannot be restored"), std::string::npos) << tokens;
+  EXPECT_EQ(matched("tokens", {"--store-page-size", "1"}), 1000u);
+}
+
 TEST_F(CliStore, AFolderThatIsNoStoreIsRefused) {
   EXPECT_NE(run({"store", "ls", "nowhere"}).err.find("no store at"), std::string::npos);
   EXPECT_EQ(run({"store", "init", "cache"}).exit_code, 0);

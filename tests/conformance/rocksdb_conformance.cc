@@ -25,10 +25,10 @@ std::unique_ptr<Backend> make_rocksdb(const BackendOptions& options) {
   return make_local_backend(options, {std::move(tables.records), std::move(tables.chunks)}, directory);
 }
 
-std::string name_of(const ::testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
+std::string rocksdb_name_of(const ::testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(RocksDb, ObjectStoreConformance, ::testing::Values(BackendCase{"rocksdb", make_rocksdb}),
-                         name_of);
+                         rocksdb_name_of);
 
 }  // namespace
 }  // namespace crossdock::testing

@@ -66,13 +66,13 @@ Cluster small_fabric(bool rail_optimized) {
 Place gpu(uint32_t machine, uint32_t index = 0) { return Place{machine, PlaceKind::kGpu, index}; }
 
 // What the world writes into `out`, one line for each thing it saw.
-using World = std::function<void(Engine&, std::ostream& out)>;
+using World = std::function<void(SimEngine&, std::ostream& out)>;
 
 std::string run_world(const Cluster& cluster, TimePoint origin, const World& world) {
   const Result<std::string> result = run_isolated(
       [&] {
         const ClusterLinks links(cluster);
-        Engine engine(links, origin);
+        SimEngine engine(links, origin);
         std::ostringstream out;
         world(engine, out);
         for (const std::string& name : engine.run()) out << "stuck " << name << '\n';
@@ -87,7 +87,7 @@ std::string run_world(const Cluster& cluster, TimePoint origin, const World& wor
 std::string run_world(const Cluster& cluster, const World& world) { return run_world(cluster, TimePoint(), world); }
 
 // Keeps the simulation going until something opens the gate.
-void spawn_waiter(Engine& engine, Gate& gate) {
+void spawn_waiter(SimEngine& engine, Gate& gate) {
   engine.spawn("waiter", [&] { EXPECT_TRUE(engine.wait(gate, TimePoint::never())); });
 }
 
@@ -101,7 +101,7 @@ struct PlannedFlow {
 
 // When each flow ended, in ns.
 std::vector<double> simulated_ends(const Cluster& cluster, const std::vector<PlannedFlow>& plan) {
-  const std::string text = run_world(cluster, [&](Engine& engine, std::ostream& out) {
+  const std::string text = run_world(cluster, [&](SimEngine& engine, std::ostream& out) {
     auto gate = std::make_shared<Gate>();
     auto left = std::make_shared<size_t>(plan.size());
     for (size_t i = 0; i < plan.size(); ++i) {
@@ -147,7 +147,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 // ---- Flows
 
 // With lazy updates SimGrid says 0.000676644 s.
-TEST(Engine, SevenFlowsOfThreeMachinesEndWhenMaxMinFairnessSays) {
+TEST(SimEngine, SevenFlowsOfThreeMachinesEndWhenMaxMinFairnessSays) {
   const std::vector<PlannedFlow> plan = {{gpu(0), gpu(2), 2042522, 0},  {gpu(2), gpu(0), 5059408, 0},
                                          {gpu(1), gpu(0), 29110178, 0}, {gpu(1), gpu(2), 19854100, 0},
                                          {gpu(2), gpu(1), 30922147, 0}, {gpu(0), gpu(1), 17837368, 0},
@@ -165,7 +165,7 @@ Place random_place(Rng& rng, const Cluster& cluster) {
   return gpu(machine, static_cast<uint32_t>(rng.below(cluster.machine.gpu_count)));
 }
 
-TEST(Engine, RandomFlowsEndWhenMaxMinFairnessSays) {
+TEST(SimEngine, RandomFlowsEndWhenMaxMinFairnessSays) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -182,18 +182,18 @@ TEST(Engine, RandomFlowsEndWhenMaxMinFairnessSays) {
   }
 }
 
-TEST(Engine, OneFlowTakesItsLatencyAndItsBytesAtTheBottleneck) {
+TEST(SimEngine, OneFlowTakesItsLatencyAndItsBytesAtTheBottleneck) {
   const std::vector<double> ends = simulated_ends(pairs(2, 400, 2), {{gpu(0), gpu(1), 50'000'000, 0}});
   EXPECT_NEAR(ends[0], 4'000 + 1'000'000, 1);
 }
 
-TEST(Engine, FlowsThroughOneLinkShareItEqually) {
+TEST(SimEngine, FlowsThroughOneLinkShareItEqually) {
   std::vector<PlannedFlow> plan;
   for (uint32_t i = 1; i <= 8; ++i) plan.push_back({gpu(i), gpu(0), 50'000'000, 0});
   for (const double end : simulated_ends(pairs(9, 400, 2), plan)) EXPECT_NEAR(end, 8'004'000, 80'000);
 }
 
-TEST(Engine, AllToAllOnANonBlockingFabricTakesWhatEachNicSends) {
+TEST(SimEngine, AllToAllOnANonBlockingFabricTakesWhatEachNicSends) {
   std::vector<PlannedFlow> plan;
   constexpr uint32_t kCount = 16;
   for (uint32_t i = 0; i < kCount; ++i)
@@ -201,14 +201,14 @@ TEST(Engine, AllToAllOnANonBlockingFabricTakesWhatEachNicSends) {
   for (const double end : simulated_ends(pairs(kCount, 400, 2), plan)) EXPECT_NEAR(end, 1'504'000, 15'040);
 }
 
-TEST(Engine, RateMaxHoldsAFlowBack) {
+TEST(SimEngine, RateMaxHoldsAFlowBack) {
   const std::vector<double> ends =
       simulated_ends(pairs(3, 400, 2), {{gpu(0), gpu(1), 50'000'000, 0, 10e9}, {gpu(0), gpu(2), 40'000'000, 0}});
   EXPECT_NEAR(ends[0], 5'004'000, 1);
   EXPECT_NEAR(ends[1], 1'004'000, 1);
 }
 
-TEST(Engine, BytesOfAPlaceStayOnItsOwnLinks) {
+TEST(SimEngine, BytesOfAPlaceStayOnItsOwnLinks) {
   const Cluster cluster = small_fabric(false);
   const std::vector<double> ends =
       simulated_ends(cluster, {{gpu(0), gpu(0), 800'000'000, 0},
@@ -219,7 +219,7 @@ TEST(Engine, BytesOfAPlaceStayOnItsOwnLinks) {
   EXPECT_NEAR(ends[2], 1'040'000, 1);
 }
 
-TEST(Engine, AFlowWithoutBytesTakesItsLatency) {
+TEST(SimEngine, AFlowWithoutBytesTakesItsLatency) {
   EXPECT_EQ(simulated_ends(pairs(2, 400, 2), {{gpu(0), gpu(1), 0, 7}})[0], 4'007);
 }
 
@@ -228,7 +228,7 @@ const char* end_name(FlowEnd end) {
 }
 
 // Starts 50 MB of 1 ms, tells how it ended and opens the gate.
-FlowId start_one(Engine& engine, Gate& gate, std::ostream& out) {
+FlowId start_one(SimEngine& engine, Gate& gate, std::ostream& out) {
   return engine.start(gpu(0), gpu(1), 50'000'000, 0, [&engine, &gate, &out](const FlowResult& result) {
     out << end_name(result.end) << ' ' << result.moved_bytes << " at " << engine.now().ns() << '\n';
     gate.open();
@@ -236,10 +236,10 @@ FlowId start_one(Engine& engine, Gate& gate, std::ostream& out) {
 }
 
 // Two machines, one flow, and what is done to it.
-std::string one_flow(const std::function<void(Engine&, FlowId, const ClusterLinks&)>& disturb) {
+std::string one_flow(const std::function<void(SimEngine&, FlowId, const ClusterLinks&)>& disturb) {
   const ClusterLinks links(pairs(2, 400, 2));
   auto gate = std::make_shared<Gate>();
-  return run_world(pairs(2, 400, 2), [&](Engine& engine, std::ostream& out) {
+  return run_world(pairs(2, 400, 2), [&](SimEngine& engine, std::ostream& out) {
     engine.spawn("one", [&] {
       const FlowId flow = start_one(engine, *gate, out);
       disturb(engine, flow, links);
@@ -250,37 +250,37 @@ std::string one_flow(const std::function<void(Engine&, FlowId, const ClusterLink
   });
 }
 
-TEST(Engine, ACancelledFlowSaysHowFarItCame) {
-  EXPECT_EQ(one_flow([](Engine& engine, FlowId flow, const ClusterLinks&) {
+TEST(SimEngine, ACancelledFlowSaysHowFarItCame) {
+  EXPECT_EQ(one_flow([](SimEngine& engine, FlowId flow, const ClusterLinks&) {
               engine.at(TimePoint::from_ns(504'000), [&engine, flow] { engine.cancel(flow); });
             }),
             "cancelled 25000000 at 504000\ncarried 2.5e+07\n");
 }
 
-TEST(Engine, AFlowCancelledDuringItsLatencyMovedNothing) {
-  EXPECT_EQ(one_flow([](Engine& engine, FlowId flow, const ClusterLinks&) {
+TEST(SimEngine, AFlowCancelledDuringItsLatencyMovedNothing) {
+  EXPECT_EQ(one_flow([](SimEngine& engine, FlowId flow, const ClusterLinks&) {
               engine.at(TimePoint::from_ns(3'000), [&engine, flow] { engine.cancel(flow); });
             }),
             "cancelled 0 at 3000\ncarried 0\n");
 }
 
-TEST(Engine, AFlowCancelledAtOnceEndsAfterStartHasReturned) {
-  EXPECT_EQ(one_flow([](Engine& engine, FlowId flow, const ClusterLinks&) {
+TEST(SimEngine, AFlowCancelledAtOnceEndsAfterStartHasReturned) {
+  EXPECT_EQ(one_flow([](SimEngine& engine, FlowId flow, const ClusterLinks&) {
               engine.cancel(flow);
               EXPECT_EQ(engine.flow_count(), 1u);
             }),
             "cancelled 0 at 0\ncarried 0\n");
 }
 
-TEST(Engine, CancellingAFlowThatHasEndedDoesNothing) {
-  EXPECT_EQ(one_flow([](Engine& engine, FlowId flow, const ClusterLinks&) {
+TEST(SimEngine, CancellingAFlowThatHasEndedDoesNothing) {
+  EXPECT_EQ(one_flow([](SimEngine& engine, FlowId flow, const ClusterLinks&) {
               engine.at(TimePoint::from_ns(1'004'001), [&engine, flow] { engine.cancel(flow); });
             }),
             "done 50000000 at 1004000\ncarried 5e+07\n");
 }
 
-TEST(Engine, ACancelledFlowLeavesItsBandwidthToTheOthersAtOnce) {
-  const std::string text = run_world(pairs(3, 400, 2), [](Engine& engine, std::ostream& out) {
+TEST(SimEngine, ACancelledFlowLeavesItsBandwidthToTheOthersAtOnce) {
+  const std::string text = run_world(pairs(3, 400, 2), [](SimEngine& engine, std::ostream& out) {
     auto gate = std::make_shared<Gate>();
     const auto tell = [&engine, &out, gate](const char* name, bool is_last) {
       return [&engine, &out, gate, name, is_last](const FlowResult& result) {
@@ -296,18 +296,18 @@ TEST(Engine, ACancelledFlowLeavesItsBandwidthToTheOthersAtOnce) {
   EXPECT_EQ(text, "first cancelled 25000000 at 1004000\nsecond done 50000000 at 1504000\n");
 }
 
-TEST(Engine, ALinkThatGoesOffFailsTheFlowsOnIt) {
-  EXPECT_EQ(one_flow([](Engine& engine, FlowId, const ClusterLinks& links) {
+TEST(SimEngine, ALinkThatGoesOffFailsTheFlowsOnIt) {
+  EXPECT_EQ(one_flow([](SimEngine& engine, FlowId, const ClusterLinks& links) {
               engine.at(TimePoint::from_ns(254'000),
                         [&] { engine.set_link_on(links.named("h1/nic0/in").at(0), false); });
             }),
             "failed 12500000 at 254000\ncarried 1.25e+07\n");
 }
 
-TEST(Engine, AFlowOverALinkThatIsOffFailsAtOnceAndAfterStart) {
+TEST(SimEngine, AFlowOverALinkThatIsOffFailsAtOnceAndAfterStart) {
   const ClusterLinks links(pairs(2, 400, 2));
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [&](Engine& engine, std::ostream& out) {
+                      [&](SimEngine& engine, std::ostream& out) {
                         engine.spawn("one", [&] {
                           Gate gate;
                           const uint32_t link = links.named("h0/nic0/out").at(0);
@@ -324,11 +324,11 @@ TEST(Engine, AFlowOverALinkThatIsOffFailsAtOnceAndAfterStart) {
             "started\nfailed 0 at 0\ndone 50000000 at 1004000\n");
 }
 
-TEST(Engine, AFlowThatIsStartedBeforeTheRunOverALinkThatIsOffFails) {
+TEST(SimEngine, AFlowThatIsStartedBeforeTheRunOverALinkThatIsOffFails) {
   const ClusterLinks links(pairs(2, 400, 2));
   auto gate = std::make_shared<Gate>();
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [&](Engine& engine, std::ostream& out) {
+                      [&](SimEngine& engine, std::ostream& out) {
                         engine.set_link_on(links.named("h0/nic0/out").at(0), false);
                         start_one(engine, *gate, out);
                         spawn_waiter(engine, *gate);
@@ -336,8 +336,8 @@ TEST(Engine, AFlowThatIsStartedBeforeTheRunOverALinkThatIsOffFails) {
             "failed 0 at 0\n");
 }
 
-TEST(Engine, AFactorSlowsALinkDown) {
-  EXPECT_EQ(one_flow([](Engine& engine, FlowId, const ClusterLinks& links) {
+TEST(SimEngine, AFactorSlowsALinkDown) {
+  EXPECT_EQ(one_flow([](SimEngine& engine, FlowId, const ClusterLinks& links) {
               const uint32_t link = links.named("h1/nic0/in").at(0);
               engine.at(TimePoint::from_ns(504'000), [&engine, link] { engine.set_link_factor(link, 0.25); });
               engine.at(TimePoint::from_ns(1'504'000), [&engine, link] { engine.set_link_factor(link, 1); });
@@ -345,7 +345,7 @@ TEST(Engine, AFactorSlowsALinkDown) {
             "done 50000000 at 1754000\ncarried 5e+07\n");
 }
 
-TEST(Engine, ManyFlowsThatEndTogetherAreToldInTurn) {
+TEST(SimEngine, ManyFlowsThatEndTogetherAreToldInTurn) {
   std::vector<PlannedFlow> plan;
   for (uint32_t i = 0; i < 200; ++i)
     for (uint32_t k = 0; k < 10; ++k) plan.push_back({gpu(i), gpu((i + 1) % 200), 1'000'000, 0});
@@ -354,9 +354,9 @@ TEST(Engine, ManyFlowsThatEndTogetherAreToldInTurn) {
 
 // ---- Time
 
-TEST(Engine, EventsComeAtTheirTimeAndInTheOrderInWhichTheyWereAdded) {
+TEST(SimEngine, EventsComeAtTheirTimeAndInTheOrderInWhichTheyWereAdded) {
   EXPECT_EQ(run_world(pairs(2, 400, 2), TimePoint::from_ns(1000),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         const auto tell = [&](const char* name) {
                           return [&engine, &out, name] { out << name << ' ' << engine.now().ns() << '\n'; };
                         };
@@ -376,10 +376,10 @@ TEST(Engine, EventsComeAtTheirTimeAndInTheOrderInWhichTheyWereAdded) {
             "a 1200\nb 1201\nafter past\npast 1201\nsoon 1202\nc 1500\nd 1500\n");
 }
 
-TEST(Engine, ADeadlineIsToldToTheNanosecond) {
+TEST(SimEngine, ADeadlineIsToldToTheNanosecond) {
   for (const int64_t origin : {int64_t{0}, int64_t{4'000'000'000'000'000'000}, int64_t{-4'000'000'000'000'000'000}}) {
     const std::string text =
-        run_world(pairs(2, 400, 2), TimePoint::from_ns(origin), [&](Engine& engine, std::ostream& out) {
+        run_world(pairs(2, 400, 2), TimePoint::from_ns(origin), [&](SimEngine& engine, std::ostream& out) {
           engine.spawn("clock", [&, origin] {
             Gate gate;
             Rng rng(7);
@@ -397,10 +397,10 @@ TEST(Engine, ADeadlineIsToldToTheNanosecond) {
   }
 }
 
-TEST(Engine, TheClockMayBeFarFromZero) {
+TEST(SimEngine, TheClockMayBeFarFromZero) {
   constexpr int64_t kOrigin = 4'000'000'000'000'000'000;
   EXPECT_EQ(run_world(pairs(2, 400, 2), TimePoint::from_ns(kOrigin),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         engine.spawn("one", [&] {
                           Gate gate;
                           start_one(engine, gate, out);
@@ -412,9 +412,9 @@ TEST(Engine, TheClockMayBeFarFromZero) {
 
 // ---- Gates
 
-TEST(Engine, AGateThatIsOpenLetsOneThroughAndCloses) {
+TEST(SimEngine, AGateThatIsOpenLetsOneThroughAndCloses) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         engine.spawn("one", [&] {
                           Gate gate;
                           gate.open();
@@ -427,9 +427,9 @@ TEST(Engine, AGateThatIsOpenLetsOneThroughAndCloses) {
             "10 5\n0 5\n");
 }
 
-TEST(Engine, AGateThatOpensAtTheDeadlineItselfLetsThrough) {
+TEST(SimEngine, AGateThatOpensAtTheDeadlineItselfLetsThrough) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         auto gate = std::make_shared<Gate>();
                         engine.spawn("one", [&, gate] {
                           out << engine.wait(*gate, TimePoint::from_ns(500)) << ' ' << engine.now().ns() << '\n';
@@ -454,9 +454,9 @@ TEST(Engine, AGateThatOpensAtTheDeadlineItselfLetsThrough) {
             "1 500\n1 700\n1 1004700\n");
 }
 
-TEST(Engine, ActorsPassTheTurnToEachOther) {
+TEST(SimEngine, ActorsPassTheTurnToEachOther) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         auto ping = std::make_shared<Gate>();
                         auto pong = std::make_shared<Gate>();
                         engine.spawn("ping", [&, ping, pong] {
@@ -485,9 +485,9 @@ struct Tell {
   ~Tell() { out << text << '\n'; }
 };
 
-TEST(Engine, AnActorThatIsKilledIsUnwoundFromWhereItWaitsBeforeKillReturns) {
+TEST(SimEngine, AnActorThatIsKilledIsUnwoundFromWhereItWaitsBeforeKillReturns) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         auto gate = std::make_shared<Gate>();
                         const ActorId victim = engine.spawn("victim", [&, gate] {
                           const Tell tell{out, "unwound"};
@@ -518,12 +518,12 @@ TEST(Engine, AnActorThatIsKilledIsUnwoundFromWhereItWaitsBeforeKillReturns) {
             "kill\nunwound\nkilled 100\nunwound from a deadline\nkilled\n");
 }
 
-TEST(Engine, DestructorsMayCallTheEngineWhileTheirActorIsUnwound) {
+TEST(SimEngine, DestructorsMayCallTheEngineWhileTheirActorIsUnwound) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         auto gate = std::make_shared<Gate>();
                         struct Last {
-                          Engine& engine;
+                          SimEngine& engine;
                           std::ostream& out;
                           Gate& gate;
                           FlowId flow;
@@ -555,9 +555,9 @@ TEST(Engine, DestructorsMayCallTheEngineWhileTheirActorIsUnwound) {
             "1 504000\nheir\ncancelled 25000000\nlater 504050\n");
 }
 
-TEST(Engine, AnActorThatIsKilledBeforeItRunsDoesNotRun) {
+TEST(SimEngine, AnActorThatIsKilledBeforeItRunsDoesNotRun) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         engine.spawn("one", [&] {
                           const ActorId other = engine.spawn("other", [&] { out << "ran\n"; });
                           engine.kill(other);
@@ -567,9 +567,9 @@ TEST(Engine, AnActorThatIsKilledBeforeItRunsDoesNotRun) {
             "killed\n");
 }
 
-TEST(Engine, ActorsThatWaitForEverAreNamedAndUnwound) {
+TEST(SimEngine, ActorsThatWaitForEverAreNamedAndUnwound) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         for (const char* name : {"left", "right"})
                           engine.spawn(name, [&engine, &out, name] {
                             const Tell tell{out, std::string("unwound ") + name};
@@ -584,9 +584,9 @@ TEST(Engine, ActorsThatWaitForEverAreNamedAndUnwound) {
             "unwound left\nunwound right\nstuck left\nstuck right\n");
 }
 
-TEST(Engine, TheRunEndsWithItsLastActorAlthoughFlowsMove) {
+TEST(SimEngine, TheRunEndsWithItsLastActorAlthoughFlowsMove) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         auto gate = std::make_shared<Gate>();
                         engine.spawn("one", [&, gate] {
                           start_one(engine, *gate, out);
@@ -598,17 +598,17 @@ TEST(Engine, TheRunEndsWithItsLastActorAlthoughFlowsMove) {
             "end 1\n");
 }
 
-TEST(Engine, ARunWithoutActorsEndsAtOnce) {
+TEST(SimEngine, ARunWithoutActorsEndsAtOnce) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         engine.at(TimePoint::from_ns(1), [&] { out << "not here\n"; });
                       }),
             "");
 }
 
-TEST(Engine, TenThousandActorsWait) {
+TEST(SimEngine, TenThousandActorsWait) {
   EXPECT_EQ(run_world(pairs(2, 400, 2),
-                      [](Engine& engine, std::ostream& out) {
+                      [](SimEngine& engine, std::ostream& out) {
                         auto left = std::make_shared<int>(10'000);
                         for (int i = 0; i < 10'000; ++i)
                           engine.spawn("actor", [&engine, &out, left, i] {
@@ -620,9 +620,9 @@ TEST(Engine, TenThousandActorsWait) {
             "all\n");
 }
 
-TEST(Engine, TheSameRunInTwoProcessesIsTheSame) {
+TEST(SimEngine, TheSameRunInTwoProcessesIsTheSame) {
   const auto run = [] {
-    return run_world(small_fabric(true), [](Engine& engine, std::ostream& out) {
+    return run_world(small_fabric(true), [](SimEngine& engine, std::ostream& out) {
       auto rng = std::make_shared<Rng>(11);
       const Cluster cluster = small_fabric(true);
       for (int i = 0; i < 30; ++i)

@@ -59,16 +59,16 @@ std::vector<Slab> slabs_by_point(const std::vector<Range>& ranges, uint64_t univ
 }
 
 TEST(Sweep, EveryThreeItemsAgreeWithACountPointByPoint) {
-  constexpr uint64_t kUniverse = 5;
+  constexpr uint64_t kSweptUniverse = 5;
   std::vector<Range> all;
-  for (uint64_t begin = 0; begin <= kUniverse; ++begin)
-    for (uint64_t end = begin; end <= kUniverse; ++end) all.push_back(Range(begin, end));
+  for (uint64_t begin = 0; begin <= kSweptUniverse; ++begin)
+    for (uint64_t end = begin; end <= kSweptUniverse; ++end) all.push_back(Range(begin, end));
   for (const Range a : all)
     for (const Range b : all)
       for (const Range c : all) {
         std::vector<Slab> slabs;
         ASSERT_TRUE(swept({a, b, c}, slabs, SIZE_MAX));
-        ASSERT_EQ(slabs, slabs_by_point({a, b, c}, kUniverse));
+        ASSERT_EQ(slabs, slabs_by_point({a, b, c}, kSweptUniverse));
       }
 }
 
@@ -91,12 +91,12 @@ TEST(Sweep, OfNothingGoesThroughWithoutAVisit) {
 }
 
 TEST(Sweep, ReachesBothEndsOfTheLine) {
-  constexpr uint64_t kLast = Range::kUnbounded;
+  constexpr uint64_t kLastBegin = Range::kUnbounded;
   std::vector<Slab> slabs;
-  EXPECT_TRUE(swept({Range(kLast - 1, kLast), Range::all(), Range(0, 1)}, slabs, SIZE_MAX));
+  EXPECT_TRUE(swept({Range(kLastBegin - 1, kLastBegin), Range::all(), Range(0, 1)}, slabs, SIZE_MAX));
   EXPECT_EQ(slabs, (std::vector<Slab>{{Range(0, 1), {1, 2}},  //
-                                      {Range(1, kLast - 1), {1}},
-                                      {Range(kLast - 1, kLast), {0, 1}}}));
+                                      {Range(1, kLastBegin - 1), {1}},
+                                      {Range(kLastBegin - 1, kLastBegin), {0, 1}}}));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace crossdock::testing {
 namespace {
 
-struct Case {
+struct ViewCase {
   CacheSchema schema;
   Range tokens;
   Ownership own;
@@ -27,7 +27,7 @@ struct Case {
 };
 
 // One or two groups of two layers with one component; each group has its own window.
-CacheSchema draw_schema(Rng& rng) {
+CacheSchema draw_view_schema(Rng& rng) {
   Component component{ComponentName("key"), "float16",        "plain",         2,
                       1 + rng.below(2),     1 + rng.below(2), 1 + rng.below(3)};
   if (rng.chance(1, 5)) component.tokens_per_row = std::nullopt;
@@ -41,7 +41,7 @@ CacheSchema draw_schema(Rng& rng) {
   return schema;
 }
 
-void give_pages(View& view, Case& drawn, Rng& rng) {
+void give_pages(View& view, ViewCase& drawn, Rng& rng) {
   const uint64_t unit = drawn.component().tokens_per_row.value_or(1);
   const uint64_t row_begin = view.tokens.begin() - view.tokens.begin() % unit;
   const uint64_t begin = row_begin >= unit && rng.chance(1, 2) ? row_begin - unit : row_begin;
@@ -53,9 +53,9 @@ void give_pages(View& view, Case& drawn, Rng& rng) {
 }
 
 // Mostly right: one view per group, or two that share the tokens, token-major or head-major; sometimes a step aside.
-Case draw_case(Rng& rng) {
-  Case drawn;
-  drawn.schema = draw_schema(rng);
+ViewCase draw_view_case(Rng& rng) {
+  ViewCase drawn;
+  drawn.schema = draw_view_schema(rng);
   const Component& component = drawn.component();
   const uint64_t unit = component.tokens_per_row.value_or(1);
   const uint64_t begin = rng.chance(1, 2) ? 0 : rng.below(10);
@@ -99,7 +99,7 @@ Case draw_case(Rng& rng) {
 }
 
 // A row lives as long as one of its tokens does.
-bool is_required(const Case& drawn, const LayerGroup& group, uint64_t token) {
+bool is_required(const ViewCase& drawn, const LayerGroup& group, uint64_t token) {
   const Component& component = drawn.component();
   if (component.is_state()) return token == 0;
   const uint64_t unit = *component.tokens_per_row;
@@ -110,7 +110,7 @@ bool is_required(const Case& drawn, const LayerGroup& group, uint64_t token) {
 
 // Each required element in one view, no other in any; all tokens of a row at one place, different rows at different
 // ones.
-bool naive_is_right(const Case& drawn) {
+bool naive_views_are_right(const ViewCase& drawn) {
   const Component& component = drawn.component();
   const uint64_t unit = component.tokens_per_row.value_or(1);
   std::map<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>, uint64_t> place_of;  // (layer, row, head, dim)
@@ -138,7 +138,7 @@ bool naive_is_right(const Case& drawn) {
 
 RC_GTEST_PROP(Views, AreRightExactlyWhenEachRowHasItsOwnBytes, (uint64_t seed)) {
   Rng rng(seed);
-  Case drawn = draw_case(rng);
+  ViewCase drawn = draw_view_case(rng);
   canonicalize_views(drawn.tables, drawn.views);
   const ViewDocument document{drawn.tables, drawn.views, {ByteSpace{RegionId("r"), 1 << 20}}, drawn.tokens};
   Diagnostics diagnostics;
@@ -147,12 +147,12 @@ RC_GTEST_PROP(Views, AreRightExactlyWhenEachRowHasItsOwnBytes, (uint64_t seed)) 
   check_views(document, drawn.schema, {drawn.own}, Range::all(), diagnostics);
   RC_CLASSIFY(diagnostics.empty(), "right");
   for (const Diagnostic& diagnostic : diagnostics.kept()) RC_LOG() << diagnostic.to_line() << std::endl;
-  if (diagnostics.empty()) RC_ASSERT(naive_is_right(drawn));
+  if (diagnostics.empty()) RC_ASSERT(naive_views_are_right(drawn));
   // Refused for their form although nothing need be wrong with the bytes: a view without a token, strides that are not
   // nested, and an end within a row past the snapshot's.
   const bool by_form = diagnostics.has(Rule::kViewStrides) || diagnostics.has(Rule::kViewEmpty) ||
                        diagnostics.has(Rule::kTokenAlignment);
-  if (!diagnostics.empty() && !by_form) RC_ASSERT(!naive_is_right(drawn));
+  if (!diagnostics.empty() && !by_form) RC_ASSERT(!naive_views_are_right(drawn));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace crossdock {
 namespace {
 
-std::string refusal(std::string_view text) {
+std::string refusal_of(std::string_view text) {
   const Result<ParallelSpec> spec = parse_parallel_spec(text);
   EXPECT_FALSE(spec.ok()) << text;
   if (spec.ok()) return "";
@@ -58,9 +58,10 @@ TEST(ParallelSpec, LettersMayBeOfEitherCase) {
 
 TEST(ParallelSpec, SizesGoToTheirLimit) {
   EXPECT_EQ(parsed("pp131072").pp, 131072u);
-  EXPECT_EQ(refusal("pp131073"), "parallel sizes 'pp131073', character 3: the size of pp is 131073, not 1 to 131072");
-  EXPECT_EQ(refusal("tp2pp0"), "parallel sizes 'tp2pp0', character 6: the size of pp is 0, not 1 to 131072");
-  EXPECT_EQ(refusal("tp18446744073709551617"),
+  EXPECT_EQ(refusal_of("pp131073"),
+            "parallel sizes 'pp131073', character 3: the size of pp is 131073, not 1 to 131072");
+  EXPECT_EQ(refusal_of("tp2pp0"), "parallel sizes 'tp2pp0', character 6: the size of pp is 0, not 1 to 131072");
+  EXPECT_EQ(refusal_of("tp18446744073709551617"),
             "parallel sizes 'tp18446744073709551617', character 3: the size of tp is 18446744073709551617, not 1 to "
             "131072");
 }
@@ -90,7 +91,7 @@ TEST(ParallelSpec, SaysWhatIsWrongAtWhichCharacter) {
       {"tp4.5", "4", "'.' is no axis; " + axes},
   };
   for (const auto& [text, character, what] : cases)
-    EXPECT_EQ(refusal(text), "parallel sizes '" + text + "', character " + character + ": " + what);
+    EXPECT_EQ(refusal_of(text), "parallel sizes '" + text + "', character " + character + ": " + what);
 }
 
 TEST(ParallelSpec, NoTextOfFourCharactersConfusesIt) {

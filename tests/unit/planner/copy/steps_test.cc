@@ -23,7 +23,7 @@ void PrintTo(const ByteCopy& piece, std::ostream* out) {
 namespace crossdock::testing {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kStepMiB = uint64_t{1} << 20;
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
@@ -71,14 +71,15 @@ TEST(AppendSplit, BoundariesOfBothSidesCutWhereTheyDoNotCoincide) {
 
 TEST(AppendSplit, PagesAreCutBetweenRegistrationsAndOneThatLiesAcrossWithin) {
   // 4 pages of 768 MiB, 1 GiB apart from 512 MiB on: the 2nd lies across 2 GiB, the 4th across 4 GiB.
-  const uint64_t page = 768 * kMiB;
-  const CopyStep step = make_step(512 * kMiB, 0, page, {{4, kGiB, page}});
-  EXPECT_EQ(split_of(step, registered_in(2 * kGiB, UINT64_MAX)),
-            (std::vector<CopyStep>{make_step(512 * kMiB, 0, page, {}), make_step(1536 * kMiB, page, 512 * kMiB, {}),
-                                   make_step(2 * kGiB, page + 512 * kMiB, 256 * kMiB, {}),
-                                   make_step(2560 * kMiB, 2 * page, page, {}),
-                                   make_step(3584 * kMiB, 3 * page, 512 * kMiB, {}),
-                                   make_step(4 * kGiB, 3 * page + 512 * kMiB, 256 * kMiB, {})}));
+  const uint64_t page = 768 * kStepMiB;
+  const CopyStep step = make_step(512 * kStepMiB, 0, page, {{4, kGiB, page}});
+  EXPECT_EQ(
+      split_of(step, registered_in(2 * kGiB, UINT64_MAX)),
+      (std::vector<CopyStep>{
+          make_step(512 * kStepMiB, 0, page, {}), make_step(1536 * kStepMiB, page, 512 * kStepMiB, {}),
+          make_step(2 * kGiB, page + 512 * kStepMiB, 256 * kStepMiB, {}),
+          make_step(2560 * kStepMiB, 2 * page, page, {}), make_step(3584 * kStepMiB, 3 * page, 512 * kStepMiB, {}),
+          make_step(4 * kGiB, 3 * page + 512 * kStepMiB, 256 * kStepMiB, {})}));
 }
 
 TEST(AppendSplit, CutsTheOutermostAxisAndKeepsTheInnerOnes) {
@@ -136,7 +137,7 @@ TEST(BatchEnds, ByCountByBytesAndByTheDefaults) {
   EXPECT_EQ(batch_ends(steps, BatchLimits()), (std::vector<size_t>{7}));
   EXPECT_EQ(batch_ends({}, BatchLimits()), (std::vector<size_t>{}));
   // 64 MiB and 1,024 steps.
-  EXPECT_EQ(batch_ends(std::vector<CopyStep>(5, make_step(0, 0, 24 * kMiB, {})), BatchLimits()),
+  EXPECT_EQ(batch_ends(std::vector<CopyStep>(5, make_step(0, 0, 24 * kStepMiB, {})), BatchLimits()),
             (std::vector<size_t>{2, 4, 5}));
   EXPECT_EQ(batch_ends(std::vector<CopyStep>(1025, ten), BatchLimits()), (std::vector<size_t>{1024, 1025}));
 }
