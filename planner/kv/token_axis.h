@@ -34,6 +34,9 @@ class TokenAxis {
   // Empty when the common period of two cycles does not fit in 64 bits.
   static std::optional<TokenAxis> of(const TokenForm& a, const TokenForm& b);
 
+  // The unit and the length of the axis, as those of a cycle.
+  const TokenForm& form() const { return axis_; }
+
   // How many ranges project() gives, at most; saturates.
   uint64_t projected_count(const TokenForm& form, uint64_t range_count) const;
   // Adds the range of `form`, which is one of the two, in pieces.

@@ -1,11 +1,11 @@
 #include "planner/kv/token_set.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/checked.h"
+#include "planner/kv/token_axis.h"
 
 // Tokens as sets: Tokens(set) = intervals, cut with { t : (t / block_tokens) mod cycle_blocks in blocks } where there
 // is a cycle. Joining and counting work on this description. Tokens themselves are enumerated only by expand_tokens(),
@@ -13,43 +13,27 @@
 namespace crossdock {
 namespace {
 
-// The blocks of one cycle, in units of unit_tokens, repeated over a period of period_units. Empty when there are more
-// than `range_count_max` of them.
-// No product wraps: `unit_tokens` divides block_tokens, and period_units is a multiple of cycle_units that the caller
-// has checked. The count is compared with the limit before memory is taken.
-std::optional<IntervalSet> unroll(const CyclicTokens& cycle, uint64_t unit_tokens, uint64_t period_units,
-                                  uint64_t range_count_max) {
-  const uint64_t block_units = cycle.block_tokens / unit_tokens;
-  const uint64_t cycle_units = block_units * cycle.cycle_blocks;
-  const uint64_t repeats = period_units / cycle_units;
-  const std::optional<uint64_t> range_count = checked_mul(repeats, cycle.blocks.ranges().size());
-  if (!range_count || *range_count > range_count_max) return std::nullopt;
+// The blocks of one cycle on the axis. Empty when there are more than `range_count_max` of them; the count is compared
+// with the limit before memory is taken.
+std::optional<IntervalSet> unroll(const CyclicTokens& cycle, const TokenAxis& axis, uint64_t range_count_max) {
+  const TokenForm form = form_of(cycle);
+  if (axis.projected_count(form, cycle.blocks.ranges().size()) > range_count_max) return std::nullopt;
   std::vector<Range> ranges;
-  ranges.reserve(*range_count);
-  for (uint64_t repeat = 0; repeat < repeats; ++repeat)
-    for (const Range blocks : cycle.blocks.ranges())
-      ranges.emplace_back(repeat * cycle_units + blocks.begin() * block_units,
-                          repeat * cycle_units + blocks.end() * block_units);
+  for (const Range blocks : cycle.blocks.ranges()) axis.project(form, blocks, ranges);
   return IntervalSet::from_ranges(std::move(ranges));
 }
 
 // Empty when the common period is too long.
-// The intersection of two cycles is again a cycle: its block is the greatest common divisor of both blocks, and its
-// period the least common multiple of both periods. Equal shapes need no unrolling; two engines with the same context
-// parallelism meet here.
+// The intersection of two cycles is again a cycle, in the units and with the length of their axis. Equal shapes need no
+// unrolling; two engines with the same context parallelism meet here.
 std::optional<CyclicTokens> join_cycles(const CyclicTokens& a, const CyclicTokens& b, uint64_t range_count_max) {
-  if (a.block_tokens == b.block_tokens && a.cycle_blocks == b.cycle_blocks)
-    return CyclicTokens{a.block_tokens, a.cycle_blocks, a.blocks.intersect(b.blocks)};
-  const uint64_t unit = std::gcd(a.block_tokens, b.block_tokens);
-  const std::optional<uint64_t> a_units = checked_mul(a.block_tokens / unit, a.cycle_blocks);
-  const std::optional<uint64_t> b_units = checked_mul(b.block_tokens / unit, b.cycle_blocks);
-  if (!a_units || !b_units) return std::nullopt;
-  const std::optional<uint64_t> period = checked_mul(*a_units / std::gcd(*a_units, *b_units), *b_units);
-  if (!period || !checked_mul(*period, unit)) return std::nullopt;
-  const std::optional<IntervalSet> a_blocks = unroll(a, unit, *period, range_count_max);
-  const std::optional<IntervalSet> b_blocks = unroll(b, unit, *period, range_count_max);
+  if (form_of(a) == form_of(b)) return CyclicTokens{a.block_tokens, a.cycle_blocks, a.blocks.intersect(b.blocks)};
+  const std::optional<TokenAxis> axis = TokenAxis::of(form_of(a), form_of(b));
+  if (!axis || !checked_mul(axis->form().cycle_blocks, axis->form().block_tokens)) return std::nullopt;
+  const std::optional<IntervalSet> a_blocks = unroll(a, *axis, range_count_max);
+  const std::optional<IntervalSet> b_blocks = unroll(b, *axis, range_count_max);
   if (!a_blocks || !b_blocks) return std::nullopt;
-  return CyclicTokens{unit, *period, a_blocks->intersect(*b_blocks)};
+  return CyclicTokens{axis->form().block_tokens, axis->form().cycle_blocks, a_blocks->intersect(*b_blocks)};
 }
 
 bool holds_all(const CyclicTokens& cycle) { return cycle.blocks.count() == cycle.cycle_blocks; }

@@ -3,8 +3,7 @@
 // wrong.
 //
 // A number is changed alone, and together with all others of the same field and value: what has to agree, such as the
-// layers of a schema and of its placement, then still does, and the number comes further. Not here: 'reshard' and the
-// store, which move as many bytes as they are told to.
+// layers of a schema and of its placement, then still does, and the number comes further.
 #include <sys/resource.h>
 
 #include <cstdint>
@@ -22,6 +21,8 @@ constexpr rlim_t kProcessorSecondsMax = 2;
 constexpr size_t kManyFiles = 40;
 
 const std::vector<uint64_t> kExtremes = {0, uint64_t{1} << 20, uint64_t{1} << 40, UINT64_MAX};
+// For commands that move the bytes that a document asks for: a million heads are a cache that they have to move.
+const std::vector<uint64_t> kMovedExtremes = {0, uint64_t{1} << 40, UINT64_MAX};
 
 class CliExtremes : public Cli {
  protected:
@@ -31,7 +32,7 @@ class CliExtremes : public Cli {
     json document;
   };
 
-  static std::vector<Mutation> mutations_of(const json& document) {
+  static std::vector<Mutation> mutations_of(const json& document, const std::vector<uint64_t>& extremes = kExtremes) {
     std::map<std::pair<std::string, uint64_t>, Strings> alike;  // pointers, by field and value
     const json flat = document.flatten();
     for (const auto& [pointer, value] : flat.items()) {
@@ -54,16 +55,17 @@ class CliExtremes : public Cli {
            std::move(changed)});
     };
     for (const auto& [key, pointers] : alike) {
-      for (const uint64_t value : kExtremes) add(pointers, value);
+      for (const uint64_t value : extremes) add(pointers, value);
       if (pointers.size() == 1) continue;
-      for (const std::string& pointer : pointers) add({pointer}, kExtremes.back());
+      for (const std::string& pointer : pointers) add({pointer}, extremes.back());
     }
     return mutations;
   }
 
   // Runs the commands for each mutation of the document, which is in the file `name`.
-  void try_all(const std::string& name, const json& document, const std::vector<Strings>& usages) {
-    for (const Mutation& mutation : mutations_of(document)) {
+  void try_all(const std::string& name, const json& document, const std::vector<Strings>& usages,
+               const std::vector<uint64_t>& extremes = kExtremes) {
+    for (const Mutation& mutation : mutations_of(document, extremes)) {
       write(name, mutation.document.dump());
       for (const Strings& usage : usages) try_one(usage, name + ": " + mutation.what);
     }
@@ -191,6 +193,40 @@ TEST_F(CliExtremes, OfWhatPlansAreMadeFrom) {
   try_all("layout.json", read_json("layout.json"), {upload, restore});
   try_all("plan.json", read_json("plan.json"),
           {{"verify-plan", "plan.json", "--source", "source.json", "--target", "target.json"}});
+}
+
+TEST_F(CliExtremes, OfWhatMovesBytes) {
+  write_examples();
+  try_all("cache_schema.json", read_json("cache_schema.json"),
+          {{"reshard", "--schema", "cache_schema.json", "--from", "tp2", "--to", "pp2", "--tokens", "10", "--quiet"}},
+          kMovedExtremes);
+  ASSERT_EQ(run({"store", "init", "cache"}).exit_code, 0);
+  const Strings put = {"store",      "put",           "cache",          "--placement",       "placement.json",
+                       "--snapshot", "snapshot.json", "--store-layout", "store_layout.json", "--synthetic",
+                       "--quiet"};
+  ASSERT_EQ(run(put).exit_code, 0);
+  const std::string snapshot = json::parse(output_of({"store", "ls", "cache", "--json"})).at(0).at("snapshot");
+  for (const std::string name : {"placement.json", "snapshot.json", "store_layout.json"})
+    try_all(name, read_json(name), {put}, kMovedExtremes);
+  try_all("placement.json", read_json("placement.json"),
+          {{"store", "get", "cache", snapshot, "--placement", "placement.json", "--quiet"}}, kMovedExtremes);
+}
+
+TEST_F(CliExtremes, OfRecordings) {
+  ASSERT_EQ(run({"reshard", "--config", kLlama, "--from", "tp2", "--to", "tp1", "--tokens", "20", "--record", "runs",
+                 "--quiet"})
+                .exit_code,
+            0);
+  for (const std::string name : {"coordinator.jsonl", "target-p0-t0.jsonl"}) {
+    const Strings lines = lines_of(read("runs/" + name));
+    for (size_t i = 0; i < lines.size(); ++i)
+      for (const Mutation& mutation : mutations_of(json::parse(lines[i]), {UINT64_MAX})) {
+        std::string text;
+        for (size_t k = 0; k < lines.size(); ++k) text += (k == i ? mutation.document.dump() : lines[k]) + "\n";
+        write("changed.jsonl", text);
+        try_one({"replay", "changed.jsonl"}, name + " line " + std::to_string(i + 1) + ": " + mutation.what);
+      }
+  }
 }
 
 TEST_F(CliExtremes, OfScenariosAndClusters) {

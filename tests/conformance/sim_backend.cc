@@ -48,7 +48,7 @@ Place place_of(size_t number) {
                static_cast<uint32_t>(number / kMachineCount) % kGpuCount};
 }
 
-void wait_until(Engine& engine, TimePoint time) {
+void wait_until(SimEngine& engine, TimePoint time) {
   Gate never;
   while (engine.wait(never, time)) continue;
 }

@@ -68,13 +68,13 @@ TEST_P(PowerLossAtCrashPoint, LosesNothingThatWasAcknowledged) {
     }
 }
 
-std::string name_of(const ::testing::TestParamInfo<std::string_view>& info) {
+std::string crash_point_name(const ::testing::TestParamInfo<std::string_view>& info) {
   std::string name(info.param);
   std::erase(name, '-');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PowerLossAtCrashPoint, ::testing::ValuesIn(kCrashPoints), name_of);
+INSTANTIATE_TEST_SUITE_P(All, PowerLossAtCrashPoint, ::testing::ValuesIn(kCrashPoints), crash_point_name);
 
 class PowerLoss : public ::testing::TestWithParam<uint32_t> {};
 
