@@ -184,6 +184,7 @@ class Campaign {
                           replay_line(failure.file, failure.seed,
                                       failure.summary.violations.empty() ? nullptr : &failure.summary.violations[0]));
     }
+    if (interrupt_.is_set()) text += "interrupted before the end\n";
     if (failures_.empty()) text += fmt::format("no violation (seed {})\n", options_.seed);
     return text;
   }
@@ -202,6 +203,7 @@ class Campaign {
       out.end_object();
     }
     out.end_array();
+    out.key("interrupted").boolean(interrupt_.is_set());
     out.key("outcomes").begin_object();
     for (const auto& [outcome, count] : outcomes_) out.key(outcome).number(count);
     out.end_object();

@@ -13,11 +13,17 @@ constexpr int kSignals[] = {SIGINT, SIGTERM};
 std::atomic<bool> interrupted = false;  // a signal handler may use only this kind of object
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+std::atomic<bool> as_json = false;
+
+#define CROSSDOCK_INTERRUPTED "interrupted; only files and publications that were reported as written have changed"
+
 // While no command watches for interrupts: nothing is under way that has to be ended in order. Async-signal-safe.
 void end_at_once(int signal_number) {
-  constexpr char kLine[] =
-      "crossdock: interrupted; only files and publications that were reported as written have changed\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  constexpr char kLine[] = "crossdock: " CROSSDOCK_INTERRUPTED "\n";
+  constexpr char kJson[] = "{\"errors\":[\"" CROSSDOCK_INTERRUPTED "\"],\"exit_status\":130}\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  // What waits in the buffer of standard output is lost with the process, so this is all that is there.
+  if (as_json) written = write(STDOUT_FILENO, kJson, sizeof kJson - 1);
   signal(signal_number, SIG_DFL);
   raise(signal_number);
 }
@@ -49,6 +55,7 @@ InterruptFlag::InterruptFlag() {
 InterruptFlag::~InterruptFlag() { set_handlers(end_at_once); }
 
 void tell_of_interrupts() { set_handlers(end_at_once); }
+void tell_of_interrupts_as_json() { as_json = true; }
 
 const std::atomic<bool>& InterruptFlag::is_set() const { return interrupted; }
 

@@ -7,6 +7,8 @@ namespace crossdock::cli {
 
 // From here on an interrupt that no InterruptFlag takes ends the program with a line that says what has changed.
 void tell_of_interrupts();
+// The line comes as a JSON object on standard output too, as that of every failure with --json.
+void tell_of_interrupts_as_json();
 
 // During its lifetime, SIGINT and SIGTERM set the flag instead of ending the program. One instance at a time.
 class InterruptFlag {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,15 @@ constexpr const char* kVersion = CROSSDOCK_VERSION;
 
 int main(int argc, char** argv) {
   using namespace crossdock::cli;
-  if (const std::optional<int> exit_code = go_on_in_simulator(argc, argv)) return *exit_code;
+  const std::span<char*> arguments(argv, static_cast<size_t>(argc));
+  if (std::find(arguments.begin(), arguments.end(), std::string_view("--json")) != arguments.end()) {
+    expect_json();
+    tell_of_interrupts_as_json();
+  }
+  if (const std::optional<int> failed = go_on_in_simulator(argc, argv)) {
+    print_json_failure(*failed);
+    return *failed;
+  }
   // A write past the file size limit (ulimit -f) is then an error with a path, and does not end the program.
   signal(SIGXFSZ, SIG_IGN);
   tell_of_interrupts();
@@ -40,8 +49,6 @@ int main(int argc, char** argv) {
        "crossdock plan --source prefill.json --target decode.json"});
   add_commands(root);
 
-  const std::span<char*> arguments(argv, static_cast<size_t>(argc));
-  if (std::find(arguments.begin(), arguments.end(), std::string_view("--json")) != arguments.end()) expect_json();
   int exit_code = kDone;
   try {
     exit_code = command_line.run(argc, argv);

@@ -490,7 +490,7 @@ void add_plan_command(Command& app) {
       .any_text("--object-order", o.object_order, "ORDER",
                 "With --upload, without --layout: order of the axes in an object: plhd, lphd or hpld (default plhd)")
       .one_of({"plhd", "lphd", "hpld"});
-  command.number("--page-size", o.page_tokens, 1, UINT64_MAX,
+  command.number("--page-size", o.page_tokens, 1, uint64_t{1} << 32,
                  "With --upload without --layout, or --selection by-page: tokens of a page (default: the placement's "
                  "paging, else 64)");
   command.text("--layout-output", o.layout_output, "FILE", "With --upload: write the store layout that was made");

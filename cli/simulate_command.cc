@@ -163,6 +163,8 @@ int run_islands(const Options& options, const std::string& path) {
       });
   // An interrupt leaves islands out; a part of a result is not "as expected".
   is_right &= ran == parts.size();
+  if (ran < parts.size() && options.json)
+    return fail(kFailed, fmt::format("interrupted: {} of {} islands did not run", parts.size() - ran, parts.size()));
   if (options.json) {
     print("[" + json + "]\n");
     return is_right ? kDone : kFailed;
@@ -170,6 +172,7 @@ int run_islands(const Options& options, const std::string& path) {
   print(fmt::format("{}: {} islands, {} of simulated time, {} content bytes\n", printable(scenario->name), parts.size(),
                     milliseconds(duration_ns), grouped(bytes)));
   for (const auto& [verdict, count] : verdicts) print(fmt::format("{} {}\n", grouped(count), verdict));
+  if (ran < parts.size()) details += fmt::format("interrupted: {} islands did not run\n", parts.size() - ran);
   print(details + (is_right ? "as expected\n" : "NOT AS EXPECTED\n"));
   return is_right ? kDone : kFailed;
 }
@@ -223,6 +226,8 @@ int run_all(const Options& options, const std::vector<std::string>& files) {
           tell(fmt::format("{} of {} scenarios, {} different", grouped(ran), grouped(files.size()), differing));
         return !interrupt.is_set();
       });
+  if (ran < files.size() && options.json)
+    return fail(kFailed, fmt::format("interrupted: {} of {} scenarios did not run", files.size() - ran, files.size()));
   if (options.json) {
     print("[" + json + "]\n");
   } else {
@@ -230,6 +235,7 @@ int run_all(const Options& options, const std::vector<std::string>& files) {
     print(details);
     print(fmt::format("{} of {} scenarios as expected, each run twice with equal digests\n", ran - differing,
                       files.size()));
+    if (ran < files.size()) print(fmt::format("interrupted: {} of them did not run\n", files.size() - ran));
   }
   return differing == 0 && ran == files.size() ? kDone : kFailed;
 }

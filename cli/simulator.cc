@@ -34,13 +34,16 @@ std::optional<int> go_on_in_simulator(int argc, char** argv) {
   // In the build tree, and where it is installed.
   const std::array<std::filesystem::path, 2> places = {folder / "crossdock-sim",
                                                        folder.parent_path() / "libexec/crossdock/crossdock-sim"};
-  for (const std::filesystem::path& place : places)
-    if (::access(place.c_str(), X_OK) == 0) {
-      ::execv(place.c_str(), argv);
-      return fail(kFailed, fmt::format("cannot run '{}': {}", place.string(), std::strerror(errno)));
-    }
-  return fail(kFailed, fmt::format("the command '{}' needs crossdock-sim, which is neither '{}' nor '{}'", command,
-                                   places[0].string(), places[1].string()));
+  for (const std::filesystem::path& place : places) {
+    // Not this program under that name: it would run itself for ever.
+    if (!std::filesystem::is_regular_file(place, error) || std::filesystem::equivalent(place, self, error) ||
+        ::access(place.c_str(), X_OK) != 0)
+      continue;
+    ::execv(place.c_str(), argv);
+    return fail(kFailed, fmt::format("cannot run '{}': {}", place.string(), std::strerror(errno)));
+  }
+  return fail(kFailed, fmt::format("the command '{}' needs crossdock-sim, which can be run neither as '{}' nor as '{}'",
+                                   command, places[0].string(), places[1].string()));
 }
 
 }  // namespace crossdock::cli

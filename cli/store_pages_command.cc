@@ -160,14 +160,18 @@ struct LeftOut {
 
 // The first rows that live after the last page may be in a page that is not whole in memory. Then that page was not
 // stored, and the prefix of all pages lacks it; and for a shorter prefix earlier pages would be needed.
-std::string way_out_of(Range live, const IntervalSet& stored, uint64_t page_tokens, uint64_t page_count) {
-  const uint64_t first = live.begin() / page_tokens;
+std::string way_out_of(Range live, const IntervalSet& stored, const StoreLayout& layout, uint64_t page_count) {
+  const uint64_t first = live.begin() / layout.page_tokens;
   if (live.empty() || stored.contains(IntervalSet{Range(first, page_count)})) return "";
+  const bool rows_of_one = std::ranges::all_of(layout.cache_schema.groups, [](const LayerGroup& group) {
+    return std::ranges::all_of(group.components,
+                               [](const Component& each) { return each.tokens_per_row.value_or(1) == 1; });
+  });
   return fmt::format(
-      "the prefix of all pages cannot be restored: page {} is not whole, its rows begin at token {} in memory. With "
-      "pages "
-      "of {} tokens in memory (--page-size {}), or stored pages of 1 token (--store-page-size 1), it is",
-      first, live.begin(), page_tokens, page_tokens);
+      "from this upload alone the prefix of all pages cannot be restored: page {} is not whole in memory, and its rows "
+      "live from token {} on. With pages of {} tokens in memory (--page-size {}){} it is",
+      first, live.begin(), layout.page_tokens, layout.page_tokens,
+      rows_of_one ? ", or stored pages of 1 token (--store-page-size 1)," : "");
 }
 
 std::vector<LeftOut> left_out_of(const StoreLayout& layout, const UploadJob& job, uint64_t page_count) {
@@ -197,7 +201,7 @@ std::vector<LeftOut> left_out_of(const StoreLayout& layout, const UploadJob& job
     const Range live = live_tokens(*group_of, *rows, Range(0, page_count * layout.page_tokens));
     left_out.push_back({part.key.text(), std::move(missing),
                         fmt::format("of its rows only {} live", group_of->live_of(rows->name).to_text()),
-                        way_out_of(live, there, layout.page_tokens, page_count)});
+                        way_out_of(live, there, layout, page_count)});
   }
   return left_out;
 }

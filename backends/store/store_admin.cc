@@ -207,7 +207,12 @@ Result<VerifyReport> StoreCore::verify(const std::function<bool(uint64_t, uint64
         report.bytes += bytes.size();
         if (!status.ok()) report.damaged.push_back({sequence, object.object.id.text(), chunk, bytes, status.message()});
         seen_bytes += bytes.size();
-        if (progress && !progress(seen_bytes, all_bytes)) ended = Status(Code::kCancelled, "the check was cancelled");
+        if (progress && !progress(seen_bytes, all_bytes))
+          ended =
+              Status(Code::kCancelled,
+                     fmt::format("the check was cancelled after {} of {} bytes, of which {} chunks are damaged; the "
+                                 "store is unchanged",
+                                 seen_bytes, all_bytes, report.damaged.size()));
         if (!ended.ok()) break;
       }
       if (!ended.ok()) break;

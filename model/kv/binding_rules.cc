@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/sorted.h"
+#include "model/kv/token_counter.h"
 #include "model/kv/view_rules.h"
 #include "model/text.h"
 #include "model/wire/documents.h"
@@ -32,6 +34,16 @@ std::string label(const BoundParticipant& bound) {
   return bound.name.empty() ? binding_label(**bound.binding) : bound.name;
 }
 
+// With one row in each page the stride of rows may be anything.
+bool has_two_rows_in_a_page(const View& view, const PageTable& table, uint64_t row_tokens) {
+  const TokenCounter counter(view.cycle);
+  const uint64_t page_rows = table.page_tokens / row_tokens;
+  const uint64_t before = counter.count_below(table.token_begin);
+  const uint64_t first = (counter.count_below(view.tokens.begin()) - before) / row_tokens;
+  const uint64_t end = div_round_up(counter.count_below(view.tokens.end()) - before, row_tokens);
+  return end - first > div_round_up(end, page_rows) - first / page_rows;
+}
+
 // Strides alone say where bytes are. A placement that states an order says which pools the runtime has, and a binding
 // in another order was made for another one. With one head, or one row, the strides cannot tell.
 void check_axis_order(const RuntimeBinding& binding, const PlacementManifest& placement, Diagnostics& diagnostics) {
@@ -40,7 +52,7 @@ void check_axis_order(const RuntimeBinding& binding, const PlacementManifest& pl
     const PageTable* table = view.pages ? find_sorted(binding.page_tables, &PageTable::id, view.pages->table) : nullptr;
     if (table == nullptr || view.heads.size() < 2) continue;
     const Component& component = *placement.cache_schema.find_group(view.layers.begin())->find(view.component);
-    if (table->page_tokens <= component.tokens_per_row.value_or(table->page_tokens)) continue;
+    if (component.is_state() || !has_two_rows_in_a_page(view, *table, *component.tokens_per_row)) continue;
     const AxisOrder order = view.strides.row > view.strides.head ? AxisOrder::kNhd : AxisOrder::kHnd;
     if (order == placement.paging->axis_order) continue;
     diagnostics.add(

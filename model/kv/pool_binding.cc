@@ -16,6 +16,7 @@
 #include "base/sweep.h"
 #include "model/kv/binding_rules.h"
 #include "model/kv/schema_rules.h"
+#include "model/kv/token_counter.h"
 #include "model/kv/view_rules.h"
 #include "model/text.h"
 
@@ -48,26 +49,11 @@ struct Piece {
   const PagedTokens* tokens;  // null: a state
 };
 
-// The first token that has `count` tokens of the cycle before it. Requires that `token_max` has so many.
-// By halving: count_below() never sinks with the token.
-uint64_t first_with(const CyclicTokens& cycle, uint64_t count, uint64_t token_max) {
-  uint64_t low = 0;
-  uint64_t high = token_max;
-  while (low < high) {
-    const uint64_t middle = low + (high - low) / 2;
-    if (cycle.count_below(middle) < count)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 // Where a table begins whose first page has `count` tokens of the cycle before it; not after `token_max`.
 // The begin of a cycle is preferred, because a person then recognises it; any token with that count before it means the
 // same pages.
 uint64_t table_begin(const CyclicTokens& cycle, uint64_t count, uint64_t token_max) {
-  const uint64_t earliest = first_with(cycle, count, token_max);
+  const uint64_t earliest = TokenCounter(cycle).first_with(count, token_max);
   const std::optional<uint64_t> cycle_tokens = checked_mul(cycle.block_tokens, cycle.cycle_blocks);
   const std::optional<uint64_t> cycle_begin =
       cycle_tokens ? checked_round_up(earliest, *cycle_tokens) : std::optional<uint64_t>();

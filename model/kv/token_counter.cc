@@ -12,4 +12,18 @@ uint64_t TokenCounter::count_below(uint64_t token) const {
   return whole_blocks * cycle_->block_tokens + partial_tokens;
 }
 
+// By halving: count_below() never sinks with the token.
+uint64_t TokenCounter::first_with(uint64_t count, uint64_t token_max) const {
+  uint64_t low = 0;
+  uint64_t high = token_max;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (count_below(middle) < count)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 }  // namespace crossdock

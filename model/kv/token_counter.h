@@ -14,15 +14,21 @@ namespace crossdock {
 // CyclicTokens::count_below walks through them. The cycle outlives it.
 class TokenCounter {
  public:
+  explicit TokenCounter(const CyclicTokens& cycle) : cycle_(&cycle), blocks_(cycle.blocks) {}
   explicit TokenCounter(const std::optional<CyclicTokens>& cycle) {
     if (!cycle) return;
     cycle_ = &*cycle;
     blocks_.emplace(cycle->blocks);
   }
+  // A temporary would be gone when it is counted in.
+  explicit TokenCounter(CyclicTokens&&) = delete;
+  explicit TokenCounter(std::optional<CyclicTokens>&&) = delete;
 
   // Members below `token`, over all tokens and not only those of an interval.
   uint64_t count_below(uint64_t token) const;
   uint64_t count_within(Range tokens) const { return count_below(tokens.end()) - count_below(tokens.begin()); }
+  // The first token that has `count` members before it. Requires that `token_max` has so many. O(log(token_max) log n).
+  uint64_t first_with(uint64_t count, uint64_t token_max) const;
 
  private:
   const CyclicTokens* cycle_ = nullptr;

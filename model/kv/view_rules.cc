@@ -186,11 +186,13 @@ class ViewCoverage {
     return common;
   }
 
-  // With tokens as their numbers among those of the cycle. Those of views of a cycle have no ignored rows.
+  // With tokens as their numbers among those of the cycle.
   static std::vector<Box> counted(const std::vector<Claimed>& list, const TokenCounter& counter) {
     std::vector<Box> boxes;
     for (const Claimed& claimed : list) {
-      const Range tokens(counter.count_below(claimed.tokens.begin()), counter.count_below(claimed.tokens.end()));
+      uint64_t begin = claimed.tokens.begin();
+      if (claimed.ignored.contains(begin)) begin = std::min(claimed.ignored.end(), claimed.tokens.end());
+      const Range tokens(counter.count_below(begin), counter.count_below(claimed.tokens.end()));
       if (!tokens.empty()) boxes.push_back(Box{claimed.layers, claimed.heads, claimed.dims, tokens});
     }
     return boxes;
@@ -218,12 +220,14 @@ class ViewCoverage {
     const Component* component = group.find(view.component);
     if (component == nullptr || component->is_state()) return Range();
     const Range live = live_tokens(group, *component, document_.tokens);
-    const PageTable* table = view.cycle ? nullptr : table_of(document_, view);
-    const uint64_t in_page = table == nullptr || live.empty() || live.begin() < table->token_begin
-                                 ? 0
-                                 : std::min((live.begin() - table->token_begin) % table->page_tokens,
-                                            live.begin() - document_.tokens.begin());
-    return live.empty() ? Range() : Range(live.begin() - in_page, live.begin());
+    const PageTable* table = table_of(document_, view);
+    if (table == nullptr || live.empty() || live.begin() < table->token_begin) return Range();
+    // Pages hold the tokens that the view selects, which are all of them without a cycle.
+    const TokenCounter counter(view.cycle);
+    const uint64_t before = counter.count_below(live.begin());
+    const uint64_t in_page = std::min((before - counter.count_below(table->token_begin)) % table->page_tokens,
+                                      before - counter.count_below(document_.tokens.begin()));
+    return Range(in_page == 0 ? live.begin() : counter.first_with(before - in_page, live.begin()), live.begin());
   }
 
   // False when that passes what is left.

@@ -262,9 +262,13 @@ class Planner {
     else
       join_by_demand(index, target_claims, joiner, edges);
     if (joiner.too_many())
-      diagnostics_.add(Rule::kPlanLimit, "",
-                       fmt::format("the token cycles of source and target have a common period of more than {} blocks",
-                                   limits_.token_range_count_max));
+      diagnostics_.add(
+          Rule::kPlanLimit, "",
+          fmt::format("the token cycles of source and target{} have a common period of more than {} blocks",
+                      options_.selection == SourceSelection::kByPage
+                          ? fmt::format(", and pages of {} tokens by replica,", options_.selection_page_tokens)
+                          : "",
+                      limits_.token_range_count_max));
     if (edges.size() > limits_.edge_count_max) refuse_edges();
     return edges;
   }

@@ -47,7 +47,9 @@ bool write_all(int file, const char* bytes, size_t size) {
 
 // An exception must not come back into a copy of the parent's stack, so it ends the child.
 [[noreturn]] void be_child(int file, pid_t parent, const std::function<std::string()>& function) noexcept {
-  for (const int signal_number : {SIGINT, SIGTERM, SIGPIPE}) signal(signal_number, SIG_DFL);
+  // A terminal sends Ctrl-C to the children too. The parent decides what an interrupt means, and ends them with itself.
+  for (const int signal_number : {SIGINT, SIGTERM}) signal(signal_number, SIG_IGN);
+  signal(SIGPIPE, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it ended before the line above
   const std::string result = function();

@@ -304,9 +304,10 @@ TEST_F(CliStore, PagesThatCannotBeRestoredAreNamedWithAWayOut) {
   // 960 tokens in pages of 64; rows live from token 833 on, and page 13 begins at 832.
   const std::string none = put("none", {"--page-size", "1"});
   EXPECT_NE(
-      none.find("the prefix of all pages cannot be restored: page 13 is not whole, its rows begin at token 833 in "
-                "memory. With pages of 64 tokens in memory (--page-size 64), or stored pages of 1 token "
-                "(--store-page-size 1), it is\n"),
+      none.find(
+          "from this upload alone the prefix of all pages cannot be restored: page 13 is not whole in memory, and "
+          "its rows live from token 833 on. With pages of 64 tokens in memory (--page-size 64), or stored pages "
+          "of 1 token (--store-page-size 1), it is\n"),
       std::string::npos)
       << none;
   EXPECT_EQ(matched("none", {}), 0u);

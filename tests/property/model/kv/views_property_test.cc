@@ -63,15 +63,18 @@ ViewCase draw_view_case(Rng& rng) {
   drawn.own =
       Ownership{drawn.schema.layers(), {component.name}, IntervalSet{Range(0, component.head_count)}, AllTokens(), {}};
   if (!component.is_state() && rng.chance(1, 2))
-    drawn.own.tokens = CyclicTokens{unit * (1 + rng.below(2)), 2, IntervalSet{Range(0, 1)}};
+    drawn.own.tokens = CyclicTokens{unit * (1 + rng.below(4)), 2, IntervalSet{Range(0, 1)}};
   uint64_t offset = 0;
   for (const LayerGroup& group : drawn.schema.groups) {
     Range live = live_tokens(group, component, drawn.tokens);
+    // A token too many at the end, or one too few at either end.
     if (rng.chance(1, 8)) live = Range(live.begin(), live.end() + 1);
+    if (rng.chance(1, 8) && live.size() > 1) live = Range(live.begin() + 1, live.end());
+    if (rng.chance(1, 8) && live.size() > 1) live = Range(live.begin(), live.end() - 1);
     const uint64_t cut = (live.begin() + rng.below(live.size() + 1)) / unit * unit;
     std::vector<Range> pieces = {live};
     if (rng.chance(1, 2) && live.begin() < cut && cut < live.end())
-      pieces = {Range(live.begin(), cut), Range(cut, live.end())};
+      pieces = {Range(live.begin(), cut), Range(cut - (rng.chance(1, 4) ? 1 : 0), live.end())};
     for (const Range tokens : pieces) {
       View view;
       view.component = component.name;

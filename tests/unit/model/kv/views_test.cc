@@ -270,6 +270,43 @@ TEST(Views, ACycleIsPackedIntoPages) {
   EXPECT_EQ(request.diagnostics(), Lines{"tokens [0,20) need 2 pages, page table 't' has 1 [view-pages]"});
 }
 
+// One cycle on both sides: tokens are counted, and a view that begins or ends within a block is seen to the token.
+TEST(Views, TokensOfACycleAreCoveredToTheToken) {
+  Request request(latent(1), Range(0, 98));
+  PlacementManifest placement = *request.placement;
+  const CyclicTokens even{4, 2, IntervalSet{Range(0, 1)}};  // tokens 0-3, 8-11, ..., 96-97
+  const CyclicTokens odd{4, 2, IntervalSet{Range(1, 2)}};
+  placement.topology.sizes.cp = 2;
+  placement.topology.participants = {Participant{ParticipantId("a"), {}}, Participant{ParticipantId("b"), {.cp = 1}}};
+  placement.parts = {Part{ParticipantId("a"), placement.parts[0].owns},
+                     Part{ParticipantId("b"), placement.parts[0].owns}};
+  placement.parts[0].owns[0].tokens = even;
+  placement.parts[1].owns[0].tokens = odd;
+  request.placement = valid_or_die(placement);
+  request.binding.placement_digest = digest(request.placement);
+  request.binding.participant = ParticipantId("a");
+  const auto lines_of = [&](std::vector<Range> views) {
+    Request with_views = request;
+    uint64_t offset = 0;
+    for (const Range tokens : views) {
+      View& view = with_views.add("latent", tokens, 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2});
+      view.offset_bytes = offset;
+      view.cycle = even;
+      offset += 100 * 1152;
+    }
+    return with_views.diagnostics();
+  };
+  const std::string box = "component latent layers 0 heads [0,1) dims [0,576) tokens ";
+  EXPECT_EQ(lines_of({Range(0, 98)}), Lines{});
+  EXPECT_EQ(lines_of({Range(0, 27), Range(27, 98)}), Lines{});
+  EXPECT_EQ(lines_of({Range(1, 98)}), Lines{box + "[0,1): owned, but in no view [coverage-gap]"});
+  EXPECT_EQ(lines_of({Range(3, 98)}), Lines{box + "[0,3): owned, but in no view [coverage-gap]"});
+  EXPECT_EQ(lines_of({Range(0, 97)}), Lines{box + "[97,98): owned, but in no view [coverage-gap]"});
+  EXPECT_EQ(lines_of({Range(0, 27), Range(25, 98)}), Lines{box + "[25,27): also in view 0 [coverage-overlap]"});
+  EXPECT_EQ(lines_of({Range(1, 27), Range(26, 98)}), (Lines{box + "[0,1): owned, but in no view [coverage-gap]",
+                                                            box + "[26,27): also in view 0 [coverage-overlap]"}));
+}
+
 TEST(Views, BindingsOfOneInstanceMustNotShareBytes) {
   Request first(latent(1), Range(0, 4));
   first.add("latent", Range(0, 4), 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2});
