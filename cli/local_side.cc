@@ -46,7 +46,13 @@ bool set_paging(const PlacementManifest& placement, uint64_t page_tokens, const 
 }
 
 std::optional<LocalSide> make_local_side(const LocalSideRequest& request, int& exit_code) {
-  LocalSide side{request.placement, {}, RegionMemory(request.memory_bytes_max)};
+  // Pages of many times the tokens that there are: a pool that is nearly empty.
+  constexpr uint64_t kSparsePageRatio = 64;
+  const bool is_sparse = request.pool.page_tokens / kSparsePageRatio > (*request.snapshot)->tokens.size();
+  LocalSide side{
+      request.placement,
+      {},
+      RegionMemory(request.memory_bytes_max, is_sparse ? RegionMemory::Pages::kSmall : RegionMemory::Pages::kHuge)};
   const Valid<PlacementManifest>& placement = *request.placement;
   const Sha256Digest placement_digest = digest(placement);
   const Sha256Digest snapshot_digest = digest(*request.snapshot);

@@ -8,14 +8,16 @@
 #include <array>
 #include <functional>
 
-// Blocks are those of the address space, of the size of a huge page: a first write may take all of the huge page around
-// it, so a block without items gets pages only when something writes, or reads, within it.
+// Blocks are those of the address space, of the size of a page: a first write may take all of the huge page around it,
+// so a block without items gets pages only when something writes, or reads, within it.
 namespace crossdock {
 namespace {
 
-constexpr uintptr_t kBlockBytes = uintptr_t{2} << 20;
+constexpr uintptr_t kHugePageBytes = uintptr_t{2} << 20;
 
 uintptr_t address_of(const std::byte* byte) { return reinterpret_cast<uintptr_t>(byte); }
+
+uintptr_t small_page_bytes() { return static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)); }
 
 // Which pages of this process the kernel has taken: proc(5), "/proc/pid/pagemap".
 class PageMap {
@@ -30,7 +32,7 @@ class PageMap {
   // The first byte of the first page that is in memory or swapped out, or that the kernel did not tell about; empty
   // when there is none.
   std::optional<size_t> first_page(std::span<const std::byte> bytes) const {
-    const uintptr_t page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const uintptr_t page_bytes = small_page_bytes();
     const uintptr_t end = (address_of(bytes.data() + bytes.size()) + page_bytes - 1) / page_bytes;
     uintptr_t page = address_of(bytes.data()) / page_bytes;
     while (page < end) {
@@ -84,13 +86,17 @@ std::optional<std::string> check_guards(const RegionMemory& memory) {
   return std::nullopt;
 }
 
-SparseGuards::SparseGuards(const RegionMemory& memory, const EachExtent& each_extent) {
+SparseGuards::SparseGuards(const RegionMemory& memory, const EachExtent& each_extent)
+    : block_bytes_(memory.pages() == RegionMemory::Pages::kHuge ? kHugePageBytes : small_page_bytes()) {
   for (const auto& [key, mapping] : memory.regions()) {
     const std::span<std::byte> bytes = memory.find(key);
     if (bytes.empty()) continue;
-    const uintptr_t first = address_of(bytes.data()) / kBlockBytes;
-    const uintptr_t last = (address_of(bytes.data()) + bytes.size() - 1) / kBlockBytes;
+    const uintptr_t first = address_of(bytes.data()) / block_bytes_;
+    const uintptr_t last = (address_of(bytes.data()) + bytes.size() - 1) / block_bytes_;
     regions_.push_back(GuardedRegion{key, bytes, std::vector<bool>(last - first + 1)});
+    // A part of a block may share its page with other memory.
+    if (address_of(bytes.data()) % block_bytes_ != 0) regions_.back().has_items.front() = true;
+    if (address_of(bytes.data() + bytes.size()) % block_bytes_ != 0) regions_.back().has_items.back() = true;
   }
   std::sort(regions_.begin(), regions_.end(), [](const GuardedRegion& a, const GuardedRegion& b) {
     return std::less<>()(a.bytes.data(), b.bytes.data());
@@ -100,21 +106,23 @@ SparseGuards::SparseGuards(const RegionMemory& memory, const EachExtent& each_ex
     const std::byte* const begin = extent.data();
     if (region == nullptr || begin < region->bytes.data() || begin >= region->bytes.data() + region->bytes.size())
       region = find(begin);
-    const uintptr_t first = address_of(region->bytes.data()) / kBlockBytes;
-    const uintptr_t last = (address_of(begin) + extent.size() - 1) / kBlockBytes;
-    for (uintptr_t at = address_of(begin) / kBlockBytes; at <= last; ++at) region->has_items[at - first] = true;
+    const uintptr_t first = address_of(region->bytes.data()) / block_bytes_;
+    const uintptr_t last = (address_of(begin) + extent.size() - 1) / block_bytes_;
+    for (uintptr_t at = address_of(begin) / block_bytes_; at <= last; ++at) region->has_items[at - first] = true;
   });
   const PageMap pages;
   for (GuardedRegion& each : regions_)
-    for (size_t number = 0; number < each.has_items.size(); ++number) {
-      const Block at = block(each, number);
-      // A part of a block may share its huge page with other memory. And a block that has a page already cannot be
-      // checked for getting one.
-      const bool is_whole = at.bytes.size() == kBlockBytes;
-      if (is_whole && !at.has_items && !pages.first_page(at.bytes)) continue;
-      each.has_items[number] = true;
-      std::ranges::fill(at.bytes, kGuardByte);
-      filled_bytes_ += at.bytes.size();
+    for (size_t begin = 0; begin < each.has_items.size();) {
+      const size_t end = run_end(each, begin);
+      const std::span<std::byte> bytes = blocks(each, begin, end);
+      // Blocks without items that have a page already cannot be checked for getting one.
+      if (each.has_items[begin] || pages.first_page(bytes)) {
+        std::fill(each.has_items.begin() + static_cast<ptrdiff_t>(begin),
+                  each.has_items.begin() + static_cast<ptrdiff_t>(end), true);
+        std::ranges::fill(bytes, kGuardByte);
+        filled_bytes_ += bytes.size();
+      }
+      begin = end;
     }
 }
 
@@ -126,23 +134,32 @@ SparseGuards::GuardedRegion* SparseGuards::find(const std::byte* address) {
   return &*std::prev(after);
 }
 
-SparseGuards::Block SparseGuards::block(const GuardedRegion& region, size_t number) {
+std::span<std::byte> SparseGuards::blocks(const GuardedRegion& region, size_t begin, size_t end) const {
   const uintptr_t base = address_of(region.bytes.data());
-  const uintptr_t block_begin = (base / kBlockBytes + number) * kBlockBytes;
-  const size_t begin = std::max(block_begin, base) - base;
-  const size_t end = std::min<size_t>(block_begin + kBlockBytes - base, region.bytes.size());
-  return Block{region.bytes.subspan(begin, end - begin), region.has_items[number]};
+  const uintptr_t first = base / block_bytes_;
+  const size_t from = std::max((first + begin) * block_bytes_, base) - base;
+  const size_t to = std::min<size_t>((first + end) * block_bytes_ - base, region.bytes.size());
+  return region.bytes.subspan(from, to - from);
+}
+
+size_t SparseGuards::run_end(const GuardedRegion& region, size_t begin) {
+  size_t end = begin + 1;
+  while (end < region.has_items.size() && region.has_items[end] == region.has_items[begin]) ++end;
+  return end;
 }
 
 std::optional<std::string> SparseGuards::check() const {
   const PageMap pages;
   for (const GuardedRegion& region : regions_)
-    for (size_t number = 0; number < region.has_items.size(); ++number) {
-      const Block at = block(region, number);
-      const std::optional<size_t> touched = at.has_items ? first_without_guard(at.bytes) : pages.first_page(at.bytes);
+    for (size_t begin = 0; begin < region.has_items.size();) {
+      const size_t end = run_end(region, begin);
+      const std::span<std::byte> bytes = blocks(region, begin, end);
+      const bool has_items = region.has_items[begin];
+      begin = end;
+      const std::optional<size_t> touched = has_items ? first_without_guard(bytes) : pages.first_page(bytes);
       if (!touched) continue;
-      const size_t offset = static_cast<size_t>(at.bytes.data() - region.bytes.data()) + *touched;
-      if (at.has_items)
+      const size_t offset = static_cast<size_t>(bytes.data() - region.bytes.data()) + *touched;
+      if (has_items)
         return fmt::format("region {} byte {}: holds {:02x}, belongs to no item", region.key.to_text(), offset,
                            std::to_integer<unsigned>(region.bytes[offset]));
       return fmt::format("region {} from byte {} on: a page was touched, belongs to no item", region.key.to_text(),

@@ -22,9 +22,9 @@ void fill_guards(const RegionMemory& memory);
 // item". Empty when there is none.
 std::optional<std::string> check_guards(const RegionMemory& memory);
 
-// The same, but guards cost memory and time only where items are: blocks of 2 MiB that hold no item are left without
-// pages, and check() asks the kernel whether they still have none. So a page of a million tokens of which ten are used
-// costs what ten tokens cost.
+// The same, but guards cost memory and time only where items are: blocks (pages of the memory, huge or small) that hold
+// no item are left without pages, and check() asks the kernel whether they still have none. So a page of a million
+// tokens of which ten are used costs what ten tokens cost.
 class SparseGuards {
  public:
   // Tells a visitor each stretch of the memory that holds items.
@@ -41,11 +41,6 @@ class SparseGuards {
   uint64_t filled_bytes() const { return filled_bytes_; }
 
  private:
-  // One block's part of a region.
-  struct Block {
-    std::span<std::byte> bytes;
-    bool has_items;
-  };
   struct GuardedRegion {
     RegionKey key;
     std::span<std::byte> bytes;
@@ -53,8 +48,12 @@ class SparseGuards {
   };
 
   GuardedRegion* find(const std::byte* address);
-  static Block block(const GuardedRegion& region, size_t number);
+  // The bytes of the blocks [begin, end).
+  std::span<std::byte> blocks(const GuardedRegion& region, size_t begin, size_t end) const;
+  // Where the run of blocks ends that have items, or have none, as block `begin` does.
+  static size_t run_end(const GuardedRegion& region, size_t begin);
 
+  uintptr_t block_bytes_;
   std::vector<GuardedRegion> regions_;  // by address
   uint64_t filled_bytes_ = 0;
 };

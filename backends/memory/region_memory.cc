@@ -56,7 +56,7 @@ std::optional<uint64_t> left_by_control_group() {
   return *limit - std::min(*limit, *used - std::min(*used, files.value_or(0)));
 }
 
-Result<RegionMemory::Mapping> map_bytes(const RegionKey& key, uint64_t bytes) {
+Result<RegionMemory::Mapping> map_bytes(const RegionKey& key, uint64_t bytes, RegionMemory::Pages pages) {
   if (bytes == 0) return RegionMemory::Mapping();
   if (bytes > std::numeric_limits<size_t>::max())
     return Status(Code::kResourceExhausted,
@@ -69,7 +69,8 @@ Result<RegionMemory::Mapping> map_bytes(const RegionKey& key, uint64_t bytes) {
   // mmap() succeeds for more memory than there is, so the limit is checked by the caller (add) and not left to the
   // first write, which would kill the process. In huge pages a first write is several times as fast (one fault for 2
   // MiB), unless a virtual machine has to ask its host for them first. A kernel without them says no, which is fine.
-  if (bytes >= kHugePageBytes) (void)::madvise(memory, size, MADV_HUGEPAGE);
+  if (bytes >= kHugePageBytes)
+    (void)::madvise(memory, size, pages == RegionMemory::Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   return RegionMemory::Mapping(static_cast<std::byte*>(memory), RegionMemory::Unmap{size});
 }
 
@@ -111,7 +112,7 @@ Status RegionMemory::add(const InstanceBinding& binding) {
     if (region.bytes > left)
       return Status(Code::kResourceExhausted, fmt::format("region {}: cannot allocate {} bytes, {} of {} are left",
                                                           key.to_text(), region.bytes, left, bytes_max_));
-    TRY(Mapping mapping, map_bytes(key, region.bytes));
+    TRY(Mapping mapping, map_bytes(key, region.bytes, pages_));
     left -= region.bytes;
     added.emplace_back(std::move(key), std::move(mapping));
   }

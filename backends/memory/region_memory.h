@@ -24,8 +24,13 @@ uint64_t available_memory_bytes();
 // what the first leaves, bytes_max - total_bytes().
 class RegionMemory {
  public:
+  // Huge pages make first writes fast. Without them a write takes no more than a page, which is for regions that are
+  // used here and there.
+  enum class Pages { kHuge, kSmall };
+
   // All regions together have no more than bytes_max.
-  explicit RegionMemory(uint64_t bytes_max = available_memory_bytes()) : bytes_max_(bytes_max) {}
+  explicit RegionMemory(uint64_t bytes_max = available_memory_bytes(), Pages pages = Pages::kHuge)
+      : bytes_max_(bytes_max), pages_(pages) {}
   RegionMemory(RegionMemory&&) noexcept = default;
   RegionMemory& operator=(RegionMemory&&) noexcept = default;
 
@@ -40,6 +45,7 @@ class RegionMemory {
   Status register_in(MemoryRegistry& registry) const;
 
   uint64_t total_bytes() const { return total_bytes_; }
+  Pages pages() const { return pages_; }
 
   struct Unmap {
     size_t bytes = 0;
@@ -54,6 +60,7 @@ class RegionMemory {
 
   std::map<RegionKey, Mapping> regions_;
   uint64_t bytes_max_;
+  Pages pages_;
   uint64_t total_bytes_ = 0;
 };
 

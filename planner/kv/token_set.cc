@@ -92,13 +92,15 @@ TokenJoin join_tokens(const TokenOwnership& a, const TokenOwnership& b, Range to
 // A cycle may have no token in short intervals. An edge must not move nothing (rule plan-edge), so that is kNone.
 TokenJoin cut_to_cycle(TokenSet& set, const CyclicTokens& cycle, uint64_t range_count_max) {
   if (holds_all(cycle)) return TokenJoin::kSome;
-  // All within one block: no common period with another cycle is needed to see it.
-  const Range hull = set.intervals.hull();
-  const uint64_t block = hull.begin() / cycle.block_tokens;
-  if (block == (hull.end() - 1) / cycle.block_tokens)
+  std::optional<CyclicTokens> common = set.cycle ? join_cycles(*set.cycle, cycle, range_count_max) : cycle;
+  if (!common) {
+    // Short tokens may lie within one block, and then no common period is needed.
+    const Range hull = set.intervals.hull();
+    const uint64_t block = hull.begin() / cycle.block_tokens;
+    if (block != (hull.end() - 1) / cycle.block_tokens) return TokenJoin::kTooMany;
     return cycle.blocks.contains(block % cycle.cycle_blocks) ? TokenJoin::kSome : TokenJoin::kNone;
-  set.cycle = set.cycle ? join_cycles(*set.cycle, cycle, range_count_max) : std::optional(cycle);
-  if (!set.cycle) return TokenJoin::kTooMany;
+  }
+  set.cycle = std::move(common);
   return set.count() == 0 ? TokenJoin::kNone : TokenJoin::kSome;
 }
 

@@ -21,7 +21,8 @@ constexpr uint64_t kItemsBegin = 33 * kMiB;
 // 64 MiB, of which 10 rows of 2 heads x 16 bytes are used, from 33 MiB on; the second head 12 MiB behind the first.
 class SparseRegion {
  public:
-  SparseRegion() {
+  explicit SparseRegion(RegionMemory::Pages pages = RegionMemory::Pages::kHuge)
+      : memory_(available_memory_bytes(), pages) {
     const Valid<CacheSchema> schema = attention(1, 2);
     placement_ = std::make_unique<Valid<PlacementManifest>>(placed(schema, {}));
     RuntimeBinding binding = *example_binding();
@@ -77,6 +78,16 @@ TEST(SparseGuards, CostWhatTheItemsTouch) {
   EXPECT_LE(guards.filled_bytes(), 6 * 2 * kMiB);
   region.write();
   EXPECT_EQ(region.take_and_check(guards), "all right");
+}
+
+TEST(SparseGuards, CostAPageForEachItemWithoutHugePages) {
+  const SparseRegion region(RegionMemory::Pages::kSmall);
+  const SparseGuards guards = region.guards();
+  EXPECT_LE(guards.filled_bytes(), 6 * 4096u);
+  region.write();
+  EXPECT_EQ(region.take_and_check(guards), "all right");
+  region.bytes()[kItemsBegin - 5000] = std::byte{1};
+  EXPECT_TRUE(guards.check().value_or("").ends_with("a page was touched, belongs to no item"));
 }
 
 TEST(SparseGuards, FindAByteBesideAnItemAndAnyWriteFarFromAll) {

@@ -123,9 +123,14 @@ TEST(JoinTokens, IncommensurableCyclesAreTooMany) {
   const TokenOwnership a = CyclicTokens{1'000'003, 2, {Range(0, 1)}};
   const TokenOwnership b = CyclicTokens{1'000'033, 2, {Range(0, 1)}};
   TokenSet common;
-  EXPECT_EQ(join_tokens(a, b, Range(0, 100), 65536, common), TokenJoin::kTooMany);
-  EXPECT_EQ(join_tokens(a, b, Range(0, 100), 1'000'033, common), TokenJoin::kSome);
+  EXPECT_EQ(join_tokens(a, b, Range(0, 4'000'000), 65536, common), TokenJoin::kTooMany);
+  EXPECT_EQ(join_tokens(a, b, Range(0, 4'000'000), 1'000'033, common), TokenJoin::kSome);
+  // Both have the first block; of the third, from 2,000,066 to 3,000,009.
+  EXPECT_EQ(common.count(), 1'000'003u + (3'000'009 - 2'000'066));
+  // Within one block of the second cycle no common period is needed.
+  EXPECT_EQ(join_tokens(a, b, Range(0, 100), 65536, common), TokenJoin::kSome);
   EXPECT_EQ(common.count(), 100u);
+  EXPECT_EQ(join_tokens(a, b, Range(1'500'000, 1'500'100), 65536, common), TokenJoin::kNone);
 }
 
 TEST(JoinTokens, PeriodsPastSixtyFourBitsAreTooMany) {
@@ -138,7 +143,7 @@ TEST(JoinTokens, PeriodsPastSixtyFourBitsAreTooMany) {
         // 3 * 2^23 blocks of 2^40 tokens, though no more than 3 of each are in the sets
         std::pair(CyclicTokens{large, uint64_t{1} << 23, {Range(0, 1)}},
                   CyclicTokens{large, uint64_t{3} << 22, {Range(0, 1)}})})
-    EXPECT_EQ(join_tokens(a, b, Range(0, 100), UINT64_MAX, common), TokenJoin::kTooMany);
+    EXPECT_EQ(join_tokens(a, b, Range(0, large << 3), UINT64_MAX, common), TokenJoin::kTooMany);
 }
 
 TEST(JoinTokens, ARangeFarOutHasTheTokensThatTheCycleGivesIt) {
