@@ -13,8 +13,6 @@
 namespace crossdock {
 namespace {
 
-constexpr uintptr_t kHugePageBytes = uintptr_t{2} << 20;
-
 uintptr_t address_of(const std::byte* byte) { return reinterpret_cast<uintptr_t>(byte); }
 
 uintptr_t small_page_bytes() { return static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)); }

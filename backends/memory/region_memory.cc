@@ -21,7 +21,6 @@ namespace crossdock {
 namespace {
 
 constexpr uint64_t kKernelFileBytesMax = uint64_t{1} << 20;
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
 std::string kernel_text(const std::string& path) {
   const Result<std::string> text = read_file(path, kKernelFileBytesMax);

@@ -19,6 +19,8 @@ namespace crossdock {
 // what the process's control group (version 2) leaves. 2^64 - 1 when the kernel reports neither.
 uint64_t available_memory_bytes();
 
+inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
 // Anonymous memory, one mapping for each region, filled with zeros; pages are taken when they are first written. So
 // two memories that are made before either is written both see the same memory as available: the second is to be given
 // what the first leaves, bytes_max - total_bytes().
