@@ -37,11 +37,9 @@ SourceIndex::SourceIndex(std::vector<Claim> claims, ClaimNumbers& numbers)
     classes_.back().end = i + 1;
   }
   run_end_.resize(claims_.size());
-  for (uint32_t i = static_cast<uint32_t>(claims_.size()); i-- > 0;) {
-    const bool goes_on = i + 1 < claims_.size() && class_key(claims_[i]) == class_key(claims_[i + 1]) &&
-                         claims_[i].heads == claims_[i + 1].heads;
-    run_end_[i] = goes_on ? run_end_[i + 1] : i + 1;
-  }
+  for (const Class& members : classes_)
+    for (uint32_t i = members.end; i-- > members.begin;)
+      run_end_[i] = i + 1 < members.end && claims_[i].heads == claims_[i + 1].heads ? run_end_[i + 1] : i + 1;
   std::vector<LayerEntry> entries;
   for (uint32_t begin = 0; begin < classes_.size();) {
     uint32_t end = begin;
