@@ -128,7 +128,7 @@ std::span<std::byte> RegionMemory::find(const RegionKey& key) const {
 
 Status RegionMemory::register_in(MemoryRegistry& registry) const {
   for (auto region = regions_.begin(); region != regions_.end(); ++region) {
-    const Status status = registry.add(region->first, find(region->first));
+    Status status = registry.add(region->first, find(region->first));
     if (status.ok()) continue;
     // Only what this call has registered. Nothing can be under way there: no peer knows of these keys yet.
     for (auto before = regions_.begin(); before != region; ++before) registry.remove(before->first);
