@@ -162,7 +162,7 @@ void add_bind_command(Command& app) {
   command.text("--participant", options->participant, "NAME", "Bind only this participant (default: all)");
   command.text("--operation", options->operation, "NAME", "Operation that the bindings belong to");
   command.number("--page-size", options->page_tokens, 1, uint64_t{1} << 32,
-                 "Tokens of a page (default: the placement's, or 16)");
+                 fmt::format("Tokens of a page (default: the placement's, or {})", kUsualPageTokens));
   command
       .text("--axis-order", options->axis_order, "ORDER",
             "Axes of a page: nhd (token, head, dim) or hnd (default: the placement's, or nhd)")

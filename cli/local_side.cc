@@ -18,8 +18,6 @@
 namespace crossdock::cli {
 namespace {
 
-constexpr uint64_t kUsualPageTokens = 16;
-
 // Calls work(i) for each i below count, from several threads.
 void in_parallel(size_t count, size_t thread_count, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;

@@ -36,8 +36,12 @@ struct LocalSideRequest {
   uint64_t memory_bytes_max = 0;
 };
 
-// Page size and axis order as options give them (0 and empty: not given), else as the placement states them, else 16
-// tokens and nhd. Prints an error and returns false when the placement states another order than `order_option`.
+// Of a page in memory, where neither an option nor a placement says it.
+inline constexpr uint64_t kUsualPageTokens = 16;
+
+// Page size and axis order as options give them (0 and empty: not given), else as the placement states them, else
+// kUsualPageTokens and nhd. Prints an error and returns false when the placement states another order than
+// `order_option`.
 bool set_paging(const PlacementManifest& placement, uint64_t page_tokens, const std::string& order_option,
                 const std::string& order, PoolRequest& request);
 

@@ -55,8 +55,9 @@ void add_side_options(Command& command, SideOptions& options, const std::string&
   command.texts("--binding", options.bindings, "FILE", "Bindings of the participants, or a folder of them");
   command.text(data_name, options.data, "DIR", data_help);
   command.texts("--participant", options.participants, "NAME", "Only these participants");
-  command.number("--page-size", options.page_tokens, 1, uint64_t{1} << 32,
-                 "Without --binding: tokens of a page in memory (default: the placement's, or 16)");
+  command.number(
+      "--page-size", options.page_tokens, 1, uint64_t{1} << 32,
+      fmt::format("Without --binding: tokens of a page in memory (default: the placement's, or {})", kUsualPageTokens));
   command
       .text("--layout", options.axis_order, "ORDER",
             "Without --binding: axes of a page, nhd or hnd (default: the placement's, or nhd)")

@@ -39,7 +39,7 @@ struct SideOptions {
   uint64_t tokens = 0;                // the first tokens of a synthetic one
   std::vector<std::string> bindings;  // files, with
   std::string data;                   // a folder of what their regions hold; or synthetic ones:
-  uint64_t page_tokens = 0;           // 0: the placement's, or 16
+  uint64_t page_tokens = 0;           // 0: the placement's, or kUsualPageTokens
   bool whole_pages = false;           // a window's rows begin at their page, as engines keep them
   std::string axis_order;             // empty: the placement's, or nhd
   bool in_order = false;

@@ -65,7 +65,12 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
   options.window = WindowLimits{2 * threads, uint64_t{256} << 20};
   MemoryRegistry registry;
   LocalRuntime runtime(registry);
-  fill_guards(side.memory);
+  // Regions that are written to files are read as a whole, so all of them has to be guarded then.
+  std::optional<SparseGuards> guards;
+  if (data_output.empty())
+    guards.emplace(guard(side));
+  else
+    fill_guards(side.memory);
   for (const BindingPointer& binding : side.bindings) {
     runtime.add(Role::kTarget, binding, side.memory);
     options.participants.push_back((*binding)->participant);
@@ -91,7 +96,9 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
     if (const Status written = write_regions(data_output, side); !written.ok()) return fail(kFailed, written.message());
   // After the regions were written, because the check puts guards in the place of what it has seen.
   const bool checked = outcome.activated && settings.verify == "full";
-  if (checked) wrong = check_content(side, side.bindings, seed, threads, "checking every byte", quiet).wrong;
+  if (checked)
+    wrong = check_content(side, side.bindings, seed, threads, "checking every byte", quiet, guards ? &*guards : nullptr)
+                .wrong;
   if (settings.json) {
     print_json(outcome, restore, total, wrong);
   } else if (outcome.activated) {

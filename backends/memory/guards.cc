@@ -68,6 +68,11 @@ std::optional<size_t> first_without_guard(std::span<const std::byte> bytes) {
   return std::nullopt;
 }
 
+std::string wrong_byte(const RegionKey& key, std::span<const std::byte> region, size_t offset) {
+  return fmt::format("region {} byte {}: holds {:02x}, belongs to no item", key.to_text(), offset,
+                     std::to_integer<unsigned>(region[offset]));
+}
+
 }  // namespace
 
 void fill_guards(const RegionMemory& memory) {
@@ -77,9 +82,7 @@ void fill_guards(const RegionMemory& memory) {
 std::optional<std::string> check_guards(const RegionMemory& memory) {
   for (const auto& [key, mapping] : memory.regions()) {
     const std::span<const std::byte> region = memory.find(key);
-    if (const std::optional<size_t> at = first_without_guard(region))
-      return fmt::format("region {} byte {}: holds {:02x}, belongs to no item", key.to_text(), *at,
-                         std::to_integer<unsigned>(region[*at]));
+    if (const std::optional<size_t> at = first_without_guard(region)) return wrong_byte(key, region, *at);
   }
   return std::nullopt;
 }
@@ -157,9 +160,7 @@ std::optional<std::string> SparseGuards::check() const {
       const std::optional<size_t> touched = has_items ? first_without_guard(bytes) : pages.first_page(bytes);
       if (!touched) continue;
       const size_t offset = static_cast<size_t>(bytes.data() - region.bytes.data()) + *touched;
-      if (has_items)
-        return fmt::format("region {} byte {}: holds {:02x}, belongs to no item", region.key.to_text(), offset,
-                           std::to_integer<unsigned>(region.bytes[offset]));
+      if (has_items) return wrong_byte(region.key, region.bytes, offset);
       return fmt::format("region {} from byte {} on: a page was touched, belongs to no item", region.key.to_text(),
                          offset);
     }

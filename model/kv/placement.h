@@ -45,7 +45,8 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-// The page size and axis order that the runtime uses by default. Views, not this, say where bytes lie.
+// The page size that the runtime uses by default, and the axis order of its pages. Views, not this, say where bytes
+// lie.
 struct Paging {
   uint64_t page_tokens = 0;                // usual for page tables, which state their own
   AxisOrder axis_order = AxisOrder::kNhd;  // of every page (rule axis-order)

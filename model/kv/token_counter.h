@@ -27,7 +27,8 @@ class TokenCounter {
   // Members below `token`, over all tokens and not only those of an interval.
   uint64_t count_below(uint64_t token) const;
   uint64_t count_within(Range tokens) const { return count_below(tokens.end()) - count_below(tokens.begin()); }
-  // The first token that has `count` members before it. Requires that `token_max` has so many. O(log(token_max) log n).
+  // The lowest token t with count_below(t) >= count. Requires count_below(token_max) >= count.
+  // O(log(token_max) log(ranges of blocks)).
   uint64_t first_with(uint64_t count, uint64_t token_max) const;
 
  private:

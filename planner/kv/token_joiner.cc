@@ -91,41 +91,39 @@ void TokenJoiner::find_same_form(const Shelf& shelf, const IntervalSet& wanted) 
 
 // False when the axis has too many pieces.
 bool TokenJoiner::find_other_form(const TokenForm& sources, const TokenForm& target, const IntervalSet& wanted) {
-  const Shelf* shelf = shelf_for(sources, target);
-  if (shelf == nullptr) return false;
-  const std::optional<TokenAxis> axis = TokenAxis::of(sources, target);
-  if (axis->projected_count(target, wanted.ranges().size()) > kProjectedPiecesMax) return false;
+  const Projected* common = projected(sources, target);
+  if (common == nullptr || common->axis.projected_count(target, wanted.ranges().size()) > kProjectedPiecesMax)
+    return false;
   std::vector<Range> pieces;
-  for (const Range range : wanted.ranges()) axis->project(target, range, pieces);
+  for (const Range range : wanted.ranges()) common->axis.project(target, range, pieces);
   for (const Range piece : pieces)
-    shelf->index.for_each_overlapping(piece, [&](size_t position) {
+    common->shelf.index.for_each_overlapping(piece, [&](size_t position) {
       ++work_;
-      if (partners_.empty() || partners_.back() != shelf->pieces[position].ownership)
-        partners_.push_back(shelf->pieces[position].ownership);
+      const uint32_t ownership = common->shelf.pieces[position].ownership;
+      if (partners_.empty() || partners_.back() != ownership) partners_.push_back(ownership);
     });
   work_ += pieces.size();
   return true;
 }
 
 // Null when the axis would have too many pieces.
-const TokenJoiner::Shelf* TokenJoiner::shelf_for(const TokenForm& sources, const TokenForm& target) {
+const TokenJoiner::Projected* TokenJoiner::projected(const TokenForm& sources, const TokenForm& target) {
   const auto [entry, is_new] = projected_.try_emplace(std::pair(sources, target));
-  if (is_new) {
-    const Shelf& own = shelves_.at(sources);
-    const std::optional<TokenAxis> axis = TokenAxis::of(sources, target);
-    if (axis && axis->projected_count(sources, own.pieces.size()) <= kProjectedPiecesMax) {
-      Shelf& shelf = entry->second.emplace();
-      std::vector<Range> pieces;
-      for (const Piece& piece : own.pieces) {
-        pieces.clear();
-        axis->project(sources, piece.range, pieces);
-        for (const Range range : pieces) shelf.pieces.push_back(Piece{range, piece.ownership});
-      }
-      shelf.sort();
-      work_ += shelf.pieces.size();
+  std::optional<Projected>& common = entry->second;
+  const std::optional<TokenAxis> axis = is_new ? TokenAxis::of(sources, target) : std::nullopt;
+  const std::vector<Piece>& own = shelves_.at(sources).pieces;
+  if (axis && axis->projected_count(sources, own.size()) <= kProjectedPiecesMax) {
+    common.emplace(Projected{*axis, {}});
+    std::vector<Range> pieces;
+    for (const Piece& piece : own) {
+      pieces.clear();
+      axis->project(sources, piece.range, pieces);
+      for (const Range range : pieces) common->shelf.pieces.push_back(Piece{range, piece.ownership});
     }
+    common->shelf.sort();
+    work_ += common->shelf.pieces.size();
   }
-  return entry->second ? &*entry->second : nullptr;
+  return common ? &*common : nullptr;
 }
 
 std::optional<uint32_t> TokenJoiner::join(uint32_t tensor, uint32_t source_ownership, uint32_t target_ownership) {

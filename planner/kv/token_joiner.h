@@ -63,7 +63,13 @@ class TokenJoiner {
     void sort();
   };
 
-  const Shelf* shelf_for(const TokenForm& sources, const TokenForm& target);
+  // Sources of one form on the axis that it has in common with another form.
+  struct Projected {
+    TokenAxis axis;
+    Shelf shelf;
+  };
+
+  const Projected* projected(const TokenForm& sources, const TokenForm& target);
   void find_same_form(const Shelf& shelf, const IntervalSet& wanted);
   bool find_other_form(const TokenForm& sources, const TokenForm& target, const IntervalSet& wanted);
   TokenJoin join_pair(const Key& key, TokenSet& common);
@@ -72,12 +78,11 @@ class TokenJoiner {
   const ClaimNumbers& numbers_;
   uint64_t range_count_max_;
   Interner<Range> universes_;
-  std::vector<uint32_t> universe_of_;   // of each tensor
-  std::map<TokenForm, Shelf> shelves_;  // on the form's own axis
-  std::map<std::pair<TokenForm, TokenForm>, std::optional<Shelf>>
-      projected_;                   // on the axis that two forms have in common
-  std::vector<uint32_t> sources_;   // all source ownerships, ascending
-  std::vector<uint32_t> unshaped_;  // those of all tokens
+  std::vector<uint32_t> universe_of_;                                              // of each tensor
+  std::map<TokenForm, Shelf> shelves_;                                             // on the form's own axis
+  std::map<std::pair<TokenForm, TokenForm>, std::optional<Projected>> projected_;  // empty: too many pieces
+  std::vector<uint32_t> sources_;                                                  // all source ownerships, ascending
+  std::vector<uint32_t> unshaped_;                                                 // those of all tokens
   // Of the target ownership that was asked for last:
   std::optional<uint32_t> partners_of_;
   std::vector<uint32_t> partners_;

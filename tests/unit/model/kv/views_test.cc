@@ -246,44 +246,40 @@ TEST(Views, ALongBufferIsSeveralRegions) {
   EXPECT_EQ(request.diagnostics(), Lines{});
 }
 
-// A context-parallel rank keeps every second block of 4 tokens, packed into its own pages.
-TEST(Views, ACycleIsPackedIntoPages) {
-  Request request(latent(1), Range(0, 20), 1 << 20);
+const CyclicTokens kEvenBlocks{4, 2, IntervalSet{Range(0, 1)}};  // tokens 0-3, 8-11, ...
+const CyclicTokens kOddBlocks{4, 2, IntervalSet{Range(1, 2)}};
+
+// Makes two ranks of context parallelism of the one participant: "a" has the even blocks of 4 tokens, "b" the odd ones.
+void share_with_b(Request& request) {
   PlacementManifest placement = *request.placement;
-  const CyclicTokens even{4, 2, IntervalSet{Range(0, 1)}};
-  const CyclicTokens odd{4, 2, IntervalSet{Range(1, 2)}};
   placement.topology.sizes.cp = 2;
   placement.topology.participants = {Participant{ParticipantId("a"), {}}, Participant{ParticipantId("b"), {.cp = 1}}};
   placement.parts = {Part{ParticipantId("a"), placement.parts[0].owns},
                      Part{ParticipantId("b"), placement.parts[0].owns}};
-  placement.parts[0].owns[0].tokens = even;
-  placement.parts[1].owns[0].tokens = odd;
+  placement.parts[0].owns[0].tokens = kEvenBlocks;
+  placement.parts[1].owns[0].tokens = kOddBlocks;
   request.placement = valid_or_die(placement);
   request.binding.placement_digest = digest(request.placement);
+}
+
+// A context-parallel rank keeps every second block of 4 tokens, packed into its own pages.
+TEST(Views, ACycleIsPackedIntoPages) {
+  Request request(latent(1), Range(0, 20), 1 << 20);
+  share_with_b(request);
   request.binding.participant = ParticipantId("b");
   request.binding.page_tables = {PageTable{PageTableId("t"), 8, 0, {3}}};  // its 8 tokens 4-7 and 12-15 fill one page
   View& view = request.add("latent", Range(0, 20), 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2});
   view.pages = ViewPages{PageTableId("t"), 8 * 1152};
-  view.cycle = odd;
+  view.cycle = kOddBlocks;
   EXPECT_EQ(request.diagnostics(), Lines{});
-  view.cycle = even;  // the other rank's 12 tokens
+  view.cycle = kEvenBlocks;  // the other rank's 12 tokens
   EXPECT_EQ(request.diagnostics(), Lines{"tokens [0,20) need 2 pages, page table 't' has 1 [view-pages]"});
 }
 
 // One cycle on both sides: tokens are counted, and a view that begins or ends within a block is seen to the token.
 TEST(Views, TokensOfACycleAreCoveredToTheToken) {
   Request request(latent(1), Range(0, 98));
-  PlacementManifest placement = *request.placement;
-  const CyclicTokens even{4, 2, IntervalSet{Range(0, 1)}};  // tokens 0-3, 8-11, ..., 96-97
-  const CyclicTokens odd{4, 2, IntervalSet{Range(1, 2)}};
-  placement.topology.sizes.cp = 2;
-  placement.topology.participants = {Participant{ParticipantId("a"), {}}, Participant{ParticipantId("b"), {.cp = 1}}};
-  placement.parts = {Part{ParticipantId("a"), placement.parts[0].owns},
-                     Part{ParticipantId("b"), placement.parts[0].owns}};
-  placement.parts[0].owns[0].tokens = even;
-  placement.parts[1].owns[0].tokens = odd;
-  request.placement = valid_or_die(placement);
-  request.binding.placement_digest = digest(request.placement);
+  share_with_b(request);
   request.binding.participant = ParticipantId("a");
   const auto lines_of = [&](std::vector<Range> views) {
     Request with_views = request;
@@ -291,7 +287,7 @@ TEST(Views, TokensOfACycleAreCoveredToTheToken) {
     for (const Range tokens : views) {
       View& view = with_views.add("latent", tokens, 0, {.layer = 0, .row = 1152, .head = 0, .dim = 2});
       view.offset_bytes = offset;
-      view.cycle = even;
+      view.cycle = kEvenBlocks;
       offset += 100 * 1152;
     }
     return with_views.diagnostics();
