@@ -49,20 +49,20 @@ sizes: packages-check ## The sizes that the style names
 bench: build ## Measure, and compare with the limits
 	@bench/run build/release/bench
 
-asan: packages-build packages-check ## Every test under AddressSanitizer and UBSan (clang)
+asan: packages-build packages-test packages-check ## Every test under AddressSanitizer and UBSan (clang)
 	@$(call configure,asan,)
 	@cmake --build --preset asan -j $(JOBS)
-	@ctest --preset asan
+	@ctest --preset asan -LE fuzz
 
-tsan: packages-build packages-check ## Every test with threads under ThreadSanitizer (clang)
+tsan: packages-build packages-test packages-check ## Every test with threads under ThreadSanitizer (clang)
 	@$(call configure,tsan,)
 	@cmake --build --preset tsan -j $(JOBS) --target threaded_tests
 	@ctest --preset tsan -L threads
 
-fuzz: packages-build packages-check ## Each fuzz target for FUZZ_SECONDS
-	@$(call configure,fuzz,-DCROSSDOCK_FUZZ_SECONDS=$(FUZZ_SECONDS))
-	@cmake --build --preset fuzz -j $(JOBS)
-	@ctest --preset fuzz
+fuzz: packages-build packages-test packages-check ## Each fuzz target for FUZZ_SECONDS
+	@$(call configure,asan,-DCROSSDOCK_FUZZ_SECONDS=$(FUZZ_SECONDS))
+	@cmake --build --preset asan -j $(JOBS) --target fuzz_targets
+	@ctest --preset asan -L fuzz
 
 coverage: packages-build packages-dev ## Line coverage of the libraries
 	@$(call configure,coverage,)
