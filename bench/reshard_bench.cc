@@ -49,6 +49,8 @@ LocalTransferReport transfer(const Side& source, const Side& target, const Snaps
   for (const BindingPointer& binding : target.bindings) runtime.add(Role::kTarget, binding, target.memory);
   LocalTransferRequest request;
   request.coordinator.operation = OperationId("bench");
+  request.coordinator.attempt = AttemptId("bench");
+  request.coordinator.instance = InstanceId("bench");
   KvTransfer transfer;
   transfer.documents = TransferDocuments{source.placement, target.placement, snapshot};
   request.coordinator.planner = std::make_shared<const KvTransferPlanner>(std::move(transfer));

@@ -124,6 +124,7 @@ RestoreWork restore(StoreCore& store, const Side& side, const Snapshot& snapshot
     options.participants.push_back((*binding)->participant);
   }
   options.operation = OperationId("bench");
+  options.attempt = AttemptId("bench");
   KvRestore restore;
   restore.target = side.placement;
   restore.what = digest(*snapshot);

@@ -8,6 +8,7 @@
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
 #include "base/number_text.h"
+#include "base/random_id.h"
 #include "base/thread_count.h"
 #include "base/utf8.h"
 #include "cli/command_line.h"
@@ -130,7 +131,7 @@ void encode_participants(JsonWriter& out, const std::vector<BindingPointer>& bin
     out.key("cause").string(printable(outcome.cause.message()));
     out.key("operations").number(outcome.operations);
     out.key("participant").string((*bindings[i])->participant.text());
-    out.key("quarantined").boolean(outcome.quarantined);
+    out.key("quarantined").boolean(outcome.quarantined.has_value());
     out.key("released").boolean(outcome.released);
     out.end_object();
   }
@@ -215,10 +216,12 @@ int run(const Options& options) {
     runtime.add(Role::kTarget, binding, sides->target.memory);
   LocalTransferRequest request;
   request.coordinator.operation = OperationId("reshard");
+  request.coordinator.attempt = AttemptId(random_id());
+  request.coordinator.instance = InstanceId(random_id());
   KvTransfer transfer;
   transfer.documents = TransferDocuments{sides->source.placement, sides->target.placement, sides->snapshot};
   request.coordinator.planner = std::make_shared<const KvTransferPlanner>(std::move(transfer));
-  request.coordinator.checksum = options.verify == "checksum" || options.fail == "bit";
+  request.coordinator.checksum = options.verify != "off" || options.fail == "bit";
   request.coordinator.seed = options.seed;
   request.coordinator.timeout = Duration::from_s(static_cast<int64_t>(options.timeout_s));
   request.participant.timeout = request.coordinator.timeout;

@@ -7,6 +7,7 @@
 #include "backends/local/local_transfer.h"
 #include "backends/memory/synthetic.h"
 #include "base/number_text.h"
+#include "base/random_id.h"
 #include "base/steady_clock.h"
 #include "base/thread_count.h"
 #include "base/utf8.h"
@@ -57,6 +58,7 @@ int run_restore(const RestoreSettings& settings, StoreCore& store, LocalSide& si
   const bool quiet = settings.json || settings.quiet;
   RestoreOptions options;
   options.operation = OperationId("store");
+  options.attempt = AttemptId(random_id());
   what.target = side.placement;
   options.planner = std::make_shared<const KvRestorePlanner>(std::move(what));
   // Longer than the restore may take: a lease that ends during it would fail gets of data that is fine.

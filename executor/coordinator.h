@@ -2,6 +2,11 @@
 // out, collects the reports of all targets, decides once, and repeats the decision to each participant until that one
 // has said that it is done. Success is a set of named participants, never a count; those that are missing at the
 // deadline are named.
+//
+// A coordinator that died is replaced by one with a higher term, which asks the participants what they know. It
+// finishes what was decided, and aborts when nothing can have been: a target heeds the highest term alone, so once
+// every target has answered, no earlier decision can be carried out any more. Where a target does not answer and may
+// have been activated, the outcome is unknown.
 #pragma once
 
 #include <map>
@@ -27,28 +32,38 @@ struct PeerAddress {
 // repetitions.
 struct CoordinatorOptions {
   OperationId operation;
+  AttemptId attempt;        // random, and never used twice; the participants of the attempt have the same
+  InstanceId instance;      // of this coordinator, random
+  uint64_t term = 1;        // higher than that of every coordinator of this attempt before it
+  bool takes_over = false;  // another coordinator may have decided
+  PeerId reply_to;          // its own address; needed when it takes over
   std::shared_ptr<const TransferPlanner> planner;  // of what is moved; not null
   std::vector<PeerAddress> sources;                // all that take part
   std::vector<PeerAddress> targets;
-  bool checksum = false;
+  bool checksum = true;  // of what was sent and of what has arrived are compared
   Duration timeout = Duration::from_s(60);
   // How long after the timeout a participant's own failure message is awaited, since it knows the cause better.
   Duration report_wait = Duration::from_s(1);
-  Duration done_wait = Duration::from_s(30);  // how long after the decision the "done" of all is awaited
+  // How long after the decision the "done" of all is awaited: a participant may need two drains of its own for it.
+  Duration done_wait = Duration::from_s(75);
   RetryOptions resend{0, Duration::from_ms(20), Duration::from_ms(2000)};
   uint64_t seed = 1;
 };
 
-enum class CoordinatorState { kCollectingExports, kCollectingReports, kTelling, kClosing, kFinished };
+enum class CoordinatorState { kAsking, kCollectingExports, kCollectingReports, kTelling, kClosing, kFinished };
 std::string_view coordinator_state_name(CoordinatorState state);
 
 struct TransferOutcome {
   bool activate = false;  // the decision
-  Status cause;           // of an abort: the first failure, or which participants are missing
+  // Another coordinator may have decided to activate, and these targets may have done so: they do not answer.
+  std::vector<std::string> may_be_active;
+  Status cause;  // of an abort: the first failure, or which participants are missing
   // Targets that never said that they carried the decision out, which of an activated transfer leaves open whether they
   // are active (kOutcomeUnknown); and sources that never said that they gave their pins back.
   std::vector<std::string> unconfirmed_targets;
   std::vector<std::string> unconfirmed_sources;
+  // Participants that said that they could not give their pages back.
+  std::vector<std::string> quarantined;
   size_t activated_count = 0;
   uint64_t bytes = 0;  // that targets reported
 
@@ -84,32 +99,41 @@ class Coordinator : public Protocol {
   struct Member {
     PeerId peer;
     AnyBinding binding;
+    bool is_needed = true;  // a target, or a source that has something to write
     bool ready = false;
-    bool done = false;
-    bool activated = false;
+    std::optional<DoneBody> done;
+    std::optional<KnownBody> known;  // what it said when it was asked
     uint64_t bytes = 0;
   };
 
   void handle(const Message& message);
+  Member* find(Role role, const PeerIdentity& identity);
   void take_export(Member& member, const MemberId& id, const ExportBody& body);
+  void take_failure(const Member& member, const FailureBody& body);
   bool is_current(const Member& member, const PeerIdentity& identity) const;
+  void acknowledge(const Member& member, Role role, const Message& taken);
   // True: the state may have changed, look again.
   bool step(TimePoint now, std::vector<Post>& posts);
+  bool ask(TimePoint now);
+  bool collect(TimePoint now);
+  bool tell(TimePoint now, std::vector<Post>& posts);
   void hand_out(TimePoint now);
   void decide(bool activate, Status cause, TimePoint now);
-  std::string missing(bool (*is_there)(const Member&), bool targets_only) const;
+  template <class IsThere>
+  std::string missing(const IsThere& is_there) const;
   Message message(MessageBody body) const;
 
   CoordinatorOptions options_;
   OpIds ops_;
   Mailbox mail_;
-  CoordinatorState state_ = CoordinatorState::kCollectingExports;
+  CoordinatorState state_;
   bool started_ = false;
   TimePoint deadline_;
   TimePoint done_deadline_;
   std::map<MemberId, Member> members_;
   std::shared_ptr<const TransferJob> job_;
-  std::optional<Status> failure_;
+  std::optional<Status> failure_;       // what a participant could not do
+  std::optional<Status> late_failure_;  // of one whose time was over while it waited for others
   std::optional<std::string> abort_request_;
   TransferOutcome outcome_;
 };

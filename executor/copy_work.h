@@ -19,9 +19,7 @@
 
 namespace crossdock {
 
-// Registered memory of an instance under one grant. A region that is registered again, or reserved for another
-// operation, has another epoch; an access names the grant it was made for.
-// I3: a revoke ends one epoch, and late accesses name it.
+// Registered memory of an instance. A region that is registered again has another epoch.
 struct RegionKey {
   InstanceId owner;
   RegionId id;

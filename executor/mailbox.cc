@@ -57,6 +57,24 @@ void Mailbox::stop_all() {
   std::erase_if(repeated_, [](const auto& each) { return !each.second.until_sent; });
 }
 
+void Mailbox::readdress(const PeerId& from, const PeerId& to) {
+  if (from == to) return;
+  std::map<Topic, Repeated> moved;
+  for (auto each = repeated_.begin(); each != repeated_.end();) {
+    if (each->first.first != from) {
+      ++each;
+      continue;
+    }
+    Repeated entry = std::move(each->second);
+    // A send to the first peer that is under way is none of the second's.
+    entry.under_way = std::nullopt;
+    entry.next = TimePoint::from_ns(std::numeric_limits<int64_t>::min());
+    moved.emplace(Topic(to, each->first.second), std::move(entry));
+    each = repeated_.erase(each);
+  }
+  repeated_.merge(moved);
+}
+
 void Mailbox::advance(TimePoint now, std::vector<Post>& posts) {
   if (!receive_ && !closing_) {
     if (failed_) {

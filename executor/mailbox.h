@@ -36,6 +36,8 @@ class Mailbox {
   void once(const PeerId& to, Message message);
   void stop(const PeerId& to, const std::string& topic) { repeated_.erase({to, topic}); }
   void stop_all();
+  // What is repeated to the one peer is repeated to the other from now on.
+  void readdress(const PeerId& from, const PeerId& to);
 
   // Posts what is due.
   void advance(TimePoint now, std::vector<Post>& posts);

@@ -4,12 +4,15 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/sha256.h"
 #include "base/status.h"
+#include "executor/grant.h"
 #include "executor/ids.h"
 #include "model/any_binding.h"
 
@@ -17,9 +20,11 @@ namespace crossdock {
 
 struct TransferJob;  // executor/transfer_job.h
 
-// The sender: one life of one process. A message of an earlier life is stale and changes nothing.
+// The sender: one life of one process. An instance is named at random when it starts, so what an earlier life said is
+// told apart from what this one says; the generation is for people, and orders lives that are heard of out of order.
+// A coordinator is no participant: its generation is its term, and the highest term alone is heeded.
 struct PeerIdentity {
-  ParticipantId participant;
+  ParticipantId participant;  // empty: a coordinator
   InstanceId instance;
   uint64_t generation = 0;
 
@@ -43,18 +48,24 @@ struct ExportBody {
   AnyBinding binding;
 };
 
-// Coordinator to participant: the plan with all that it refers to.
+// Coordinator to participant: the plan with all that it refers to. Everything later names it by its digest.
 struct JobBody {
   std::shared_ptr<const TransferJob> job;
 };
 
+// Target to source: you may write what the job says.
+struct GrantBody {
+  Sha256Digest job;
+  PeerIdentity writer;
+  Grant grant;
+};
+
 // Source to target: all that this writer had to write to you has landed, and nothing of it is under way.
 struct WriterReceipt {
+  Sha256Digest job;
   PeerIdentity target;
   uint64_t bytes = 0;
   uint32_t crc32c = 0;  // of the bytes in the order of the pair's steps, where the job asks for it
-  // False: writes of this writer may still be under way; no target accepts such a receipt.
-  bool path_quiet = true;
 
   friend bool operator==(const WriterReceipt&, const WriterReceipt&) = default;
 };
@@ -63,11 +74,13 @@ struct WriterReceipt {
 struct FailureBody {
   Role role = Role::kSource;
   Status cause;
+  bool waited = false;  // its time was over while it waited for others: another one may be the cause
 };
 
 // Target to coordinator: every expected writer's receipt is there, writing is fenced off, the runtime agrees.
 // `bytes`: what the target's writers reported together.
 struct ReadyBody {
+  Sha256Digest job;
   uint64_t bytes = 0;
 };
 
@@ -77,14 +90,48 @@ struct DecisionBody {
   std::string reason;  // of an abort
 };
 
-// Participant to coordinator: the decision was carried out; for a target that was activated, `activated`.
+// Where a participant's pages are in the end.
+enum class PagesEnd {
+  kNone,         // none were pinned or reserved
+  kReleased,     // given back
+  kActive,       // a target's, in its runtime's hands
+  kQuarantined,  // not given back: something may still read, write or use them
+};
+inline constexpr std::array<std::string_view, 4> kPagesEndNames = {"none", "released", "active", "quarantined"};
+
+// Participant to coordinator: the decision was carried out, as far as it can be.
 struct DoneBody {
   Role role = Role::kSource;
-  bool activated = false;
+  PagesEnd pages = PagesEnd::kNone;
+
+  friend bool operator==(const DoneBody&, const DoneBody&) = default;
+};
+
+// A coordinator that took over, to a participant: what do you know of the operation?
+struct QueryBody {
+  PeerId reply_to;
+};
+
+// The answer. From now on the participant heeds nothing of a coordinator with a lower term.
+struct KnownBody {
+  Role role = Role::kSource;
+  // A target that has reported ready, whatever came of it since: only if all have, some can have been activated.
+  bool was_ready = false;
+  bool is_decided = false;
+  DecisionBody decision;          // where it is decided
+  std::optional<DoneBody> done;   // where it was carried out
+  std::optional<Status> failure;  // why it cannot be done
+};
+
+// The receiver took a message of that kind, so it need not come again. Every other message is repeated until then.
+struct AckBody {
+  Role role = Role::kSource;  // of the participant that this is between
+  std::string kind;           // of Message::kind()
 };
 
 // Its special members are compiled once, in message.cc, and not in each source that moves a message.
-struct MessageBody : std::variant<ExportBody, JobBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody, DoneBody> {
+struct MessageBody : std::variant<ExportBody, JobBody, GrantBody, WriterReceipt, FailureBody, ReadyBody, DecisionBody,
+                                  DoneBody, QueryBody, KnownBody, AckBody> {
   using Variant = variant;
   using Variant::Variant;
   using Variant::operator=;
@@ -96,10 +143,12 @@ struct MessageBody : std::variant<ExportBody, JobBody, WriterReceipt, FailureBod
   ~MessageBody();
 };
 
-// Repeated and doubled messages are usual: each handler must be able to take the same one twice.
+// Repeated and doubled messages are usual: each handler must be able to take the same one twice. One of another
+// operation, or of another attempt of it, counts for nothing.
 struct Message {
   OperationId operation;
-  PeerIdentity identity;  // empty from the coordinator
+  AttemptId attempt;
+  PeerIdentity identity;
   MessageBody body;
 
   // "export", "job", ...: what it is about.
@@ -107,8 +156,8 @@ struct Message {
 };
 
 // In the order of Message::body.
-inline constexpr std::array<std::string_view, 7> kMessageKinds = {"export", "job",      "receipt", "failure",
-                                                                  "ready",  "decision", "done"};
+inline constexpr std::array<std::string_view, 11> kMessageKinds = {
+    "export", "job", "grant", "receipt", "failure", "ready", "decision", "done", "query", "known", "ack"};
 static_assert(kMessageKinds.size() == std::variant_size_v<MessageBody::Variant>);
 inline std::string_view Message::kind() const { return kMessageKinds[body.index()]; }
 

@@ -6,9 +6,12 @@
 // R2 From post to completion the named memory belongs to the backend. A deadline, a cancel or a dead peer does not give
 //    it back; only the completion does.
 // R3 A data operation that completes not-OK may have changed any subset of its destination.
-// R4 A control operation that completes kOutcomeUnknown happened in full or not at all. Repeating it is always allowed.
+// R4 A control operation that completes kOutcomeUnknown happened in full or not at all; every other failure means that
+// it
+//    did not. Repeating it is always allowed. Control operations are all calls but copies, checksums, puts and gets.
 // R5 cancel() is a hint; the completion still comes.
-// R6 After a revoke completes OK, no access under that key lands any more, from anyone.
+// R6 After a revoke completes OK, no access under that grant lands any more, from anyone, and what landed before is
+//    visible to whatever reads the memory next, processor or device.
 // R7 wait() is the only call that blocks, and it may unwind the stack. Nothing above it is noexcept; no destructor
 //    calls it.
 // R8 wait() returning 0 implies now() >= deadline.
@@ -24,6 +27,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "executor/copy_work.h"
+#include "executor/grant.h"
 #include "executor/ids.h"
 #include "executor/message.h"
 #include "executor/store_types.h"
@@ -39,7 +43,7 @@ struct StepsChecksum {
 
 // What an operation brought. Its special members are compiled once, in ports.cc, and not in each source that moves one.
 struct CompletionResult
-    : std::variant<std::monostate, PutReceipt, TxnState, Found, GetReport, StepsChecksum, Message, AnyBinding> {
+    : std::variant<std::monostate, PutReceipt, TxnState, Found, GetReport, StepsChecksum, Message, AnyBinding, Grant> {
   using Variant = variant;
   using Variant::Variant;
   using Variant::operator=;
@@ -82,15 +86,17 @@ class CompletionQueue {
   virtual size_t wait(std::span<Completion> out, TimePoint deadline) = 0;
 };
 
-// One-sided copies between registered memory; exactly one end of a step is local to the poster.
+// One-sided copies from the poster's own registered memory into memory that it was granted.
 class Transport {
  public:
   virtual ~Transport() = default;
-  virtual Status post_copy(OpId op, const StepSpan& steps) = 0;
-  // Of the end that is the poster's own memory, which may have been revoked. -> StepsChecksum
+  virtual Status post_copy(OpId op, const Grant& grant, const StepSpan& steps) = 0;
+  // Of the end that is the poster's own memory, granted or not. -> StepsChecksum
   virtual Status post_checksum(OpId op, const StepSpan& steps, StepEnd end) = 0;
-  // Ends a grant of the poster's own memory.
-  virtual Status post_revoke(OpId op, const RegionKey& key) = 0;
+  // Grants the poster's own memory. kConflict when the grant was revoked before, or was another one. -> Grant
+  virtual Status post_grant(OpId op, const GrantRequest& request) = 0;
+  // Ends a grant of the poster's own memory; one that is not known is never given afterwards.
+  virtual Status post_revoke(OpId op, const RevokeRequest& request) = 0;
   virtual void cancel(OpId op) = 0;
 };
 
@@ -117,18 +123,24 @@ class Messenger {
 };
 
 // What the serving framework does for an operation. It owns pages and decides about traffic; nothing here allocates.
+// Each call names its hold, and a call that comes twice is one call (R4). Holds of several operations are apart: the
+// release of one keeps the pages of another.
+//
+// An active target is not in use: a framework routes nothing to it before the coordinator said that the transfer
+// succeeded. So a transfer of which only some targets could be activated is never seen (docs/architecture.md).
 class Runtime {
  public:
   virtual ~Runtime() = default;
-  // Keeps the source's pages as they are until they are released. -> AnyBinding
-  virtual Status post_pin(OpId op, const ParticipantId& participant) = 0;
-  // Takes pages for the target, and registers them under epochs of this operation alone. -> AnyBinding
-  virtual Status post_reserve(OpId op, const ParticipantId& participant) = 0;
+  // Keeps the source's pages as they are until they are released. kConflict after the hold's release. -> AnyBinding
+  virtual Status post_pin(OpId op, const HoldId& hold) = 0;
+  // Takes pages for the target. kConflict after the hold's release. -> AnyBinding
+  virtual Status post_reserve(OpId op, const HoldId& hold) = 0;
   // Everything has arrived and nothing lands any more: look whether it can be used.
-  virtual Status post_validate(OpId op, const ParticipantId& participant) = 0;
-  virtual Status post_activate(OpId op, const ParticipantId& participant) = 0;
-  // Gives pinned or reserved pages back. A target that was activated is not released.
-  virtual Status post_release(OpId op, const ParticipantId& participant) = 0;
+  virtual Status post_validate(OpId op, const HoldId& hold) = 0;
+  virtual Status post_activate(OpId op, const HoldId& hold) = 0;
+  // Gives pinned or reserved pages back; OK also when the hold never came to be, which it then never does. kConflict
+  // for a target that was activated.
+  virtual Status post_release(OpId op, const HoldId& hold) = 0;
 };
 
 // Those that a participant has; a participant without a store gets no store.

@@ -22,11 +22,11 @@ void cancel(OpId op, CancelWhere where, const Ports& ports) {
 
 Status post_runtime(OpId op, const RuntimePost& call, Runtime& runtime) {
   switch (call.call) {
-    case RuntimeCall::kPin: return runtime.post_pin(op, call.participant);
-    case RuntimeCall::kReserve: return runtime.post_reserve(op, call.participant);
-    case RuntimeCall::kValidate: return runtime.post_validate(op, call.participant);
-    case RuntimeCall::kActivate: return runtime.post_activate(op, call.participant);
-    case RuntimeCall::kRelease: return runtime.post_release(op, call.participant);
+    case RuntimeCall::kPin: return runtime.post_pin(op, call.hold);
+    case RuntimeCall::kReserve: return runtime.post_reserve(op, call.hold);
+    case RuntimeCall::kValidate: return runtime.post_validate(op, call.hold);
+    case RuntimeCall::kActivate: return runtime.post_activate(op, call.hold);
+    case RuntimeCall::kRelease: return runtime.post_release(op, call.hold);
   }
   check_failed("a known runtime call", __FILE__, __LINE__);
 }
@@ -41,9 +41,9 @@ PostCall& PostCall::operator=(PostCall&&) noexcept = default;
 PostCall::~PostCall() = default;
 
 std::string_view Post::name() const {
-  constexpr std::array<std::string_view, 14> kNames = {"copy",   "checksum", "revoke",  "begin", "put",
-                                                       "commit", "abort",    "lookup",  "get",   "release-lease",
-                                                       "send",   "receive",  "runtime", "cancel"};
+  constexpr std::array<std::string_view, 15> kNames = {"copy",          "checksum", "grant",   "revoke",  "begin",
+                                                       "put",           "commit",   "abort",   "lookup",  "get",
+                                                       "release-lease", "send",     "receive", "runtime", "cancel"};
   static_assert(std::variant_size_v<PostCall::Variant> == kNames.size());
   return kNames[call.index()];
 }
@@ -54,9 +54,10 @@ void post(const Post& post, const Ports& ports, std::vector<Completion>& refused
   const OpId op = post.op;
   const Status status =
       std::visit(Overloaded{
-                     [&](const CopyPost& call) { return ports.transport->post_copy(op, call.steps); },
+                     [&](const CopyPost& call) { return ports.transport->post_copy(op, *call.grant, call.steps); },
                      [&](const ChecksumPost& call) { return ports.transport->post_checksum(op, call.steps, call.end); },
-                     [&](const RevokePost& call) { return ports.transport->post_revoke(op, call.key); },
+                     [&](const GrantPost& call) { return ports.transport->post_grant(op, call.request); },
+                     [&](const RevokePost& call) { return ports.transport->post_revoke(op, call.request); },
                      [&](const BeginPost& call) { return ports.store->post_begin(op, call.txn, call.target); },
                      [&](const PutPost& call) { return ports.store->post_put(op, call.txn, call.step); },
                      [&](const CommitPost& call) { return ports.store->post_commit(op, call.txn, call.publication); },

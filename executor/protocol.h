@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,14 +18,18 @@ namespace crossdock {
 
 // What can be posted; each is one call of a port.
 struct CopyPost {
+  std::shared_ptr<const Grant> grant;  // not null
   StepSpan steps;
 };
 struct ChecksumPost {
   StepSpan steps;
   StepEnd end = StepEnd::kSource;
 };
+struct GrantPost {
+  GrantRequest request;
+};
 struct RevokePost {
-  RegionKey key;
+  RevokeRequest request;
 };
 struct BeginPost {
   TxnId txn;
@@ -60,7 +65,7 @@ inline constexpr std::array<std::string_view, 5> kRuntimeCallNames = {"pin", "re
                                                                       "release"};
 struct RuntimePost {
   RuntimeCall call = RuntimeCall::kPin;
-  ParticipantId participant;
+  HoldId hold;
 };
 // Not an operation of its own: a hint about the operation `op`, of the port that the posts of its kind go to.
 enum class CancelWhere { kTransport, kStore, kMessenger };
@@ -69,7 +74,7 @@ struct CancelPost {
 };
 
 // Its special members are compiled once, in protocol.cc, and not in each source that moves a post.
-struct PostCall : std::variant<CopyPost, ChecksumPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost,
+struct PostCall : std::variant<CopyPost, ChecksumPost, GrantPost, RevokePost, BeginPost, PutPost, CommitPost, AbortPost,
                                LookupPost, GetPost, ReleaseLeasePost, SendPost, RecvPost, RuntimePost, CancelPost> {
   using Variant = variant;
   using Variant::Variant;

@@ -17,15 +17,18 @@ Restore::Restore(RestoreOptions options)
     : options_(std::move(options)),
       bindings_(options_.participants.size()),
       is_active_(options_.participants.size(), false) {
+  CHECK(!options_.attempt.empty());
   Lookup lookup{options_.planner->key(), options_.lease};
   // The lease is not renewed, so it outlives the restore.
   lookup.lease.duration = std::max(lookup.lease.duration, options_.timeout + options_.drain);
   if (lookup.lease.holder.empty()) lookup.lease.holder = "restore " + options_.operation.text();
+  // A look-up that is repeated because its answer was lost must not lease a second time (I4).
+  if (lookup.lease.request.empty()) lookup.lease.request = options_.attempt.text();
   lookup_.emplace(LookupPost{std::move(lookup)}, options_.retry, options_.seed);
 }
 
 std::string Restore::state() const {
-  constexpr std::array<std::string_view, 8> kNames = {"looking up", "reserving",  "reading",   "fencing",
+  constexpr std::array<std::string_view, 9> kNames = {"looking up", "reserving",  "granting",  "reading", "fencing",
                                                       "validating", "activating", "releasing", "finished"};
   return std::string(kNames[static_cast<size_t>(state_)]);
 }
@@ -47,13 +50,18 @@ void Restore::fail(Status cause) {
 Restore::Calls Restore::calls(RuntimeCall call, std::vector<size_t> members) const {
   WorkList list(std::vector<uint64_t>(members.size(), 0), options_.window, options_.retry,
                 options_.seed + 16 + static_cast<uint64_t>(call));
-  return Calls{call, std::move(members), std::move(list)};
+  std::vector<bool> is_done(members.size(), false);
+  return Calls{call, std::move(members), std::move(list), std::move(is_done)};
 }
 
 void Restore::post_calls(Calls& calls, TimePoint now, std::vector<Post>& posts) {
   post_due(calls.list, now, ops_, posts, [&](size_t unit) {
-    return RuntimePost{calls.call, options_.participants[calls.members[unit]]};
+    return RuntimePost{calls.call, hold(calls.members[unit])};
   });
+}
+
+HoldId Restore::hold(size_t participant) const {
+  return HoldId{options_.operation, options_.attempt, options_.participants[participant]};
 }
 
 void Restore::take(TimePoint now, const Completion& completion) {
@@ -74,14 +82,19 @@ void Restore::take(TimePoint now, const Completion& completion) {
       if (ended->done && report != nullptr) outcome_.read += *report;
       return;
     }
-  if (revokes_ && revokes_->complete(completion, now)) return;
+  if (grant_ && grant_->complete(completion, now)) return;
+  if (revoke_ && revoke_->complete(completion, now)) return;
   if (validates_ && validates_->list.complete(completion, now)) return;
   if (activates_)
     if (const auto ended = activates_->list.complete(completion, now)) {
       if (ended->done) is_active_[activates_->members[ended->unit]] = true;
       return;
     }
-  if (releases_ && releases_->list.complete(completion, now)) return;
+  if (releases_)
+    if (const auto ended = releases_->list.complete(completion, now)) {
+      if (ended->done) releases_->is_done[ended->unit] = true;
+      return;
+    }
   if (lease_release_) lease_release_->complete(completion, now);
 }
 
@@ -123,6 +136,30 @@ bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
   }
   job_ = std::move(made).value();
   gets_.emplace(job_->get_bytes, options_.window, options_.retry, options_.seed + 1);
+  // One grant for all: they are fenced and activated together. No writer is named, since the store writes where this
+  // very process asks it to.
+  grant_request_ =
+      GrantRequest{grant_id(HoldId{options_.operation, options_.attempt, ParticipantId("restore")}), {}, {}};
+  for (const AnyBinding& binding : bindings_)
+    for (GrantRange& range : grant_ranges(*binding)) grant_request_->ranges.push_back(std::move(range));
+  // Participants of one instance may share regions; a range is granted once.
+  std::sort(grant_request_->ranges.begin(), grant_request_->ranges.end(),
+            [](const GrantRange& a, const GrantRange& b) { return a.region < b.region; });
+  grant_request_->ranges.erase(std::unique(grant_request_->ranges.begin(), grant_request_->ranges.end()),
+                               grant_request_->ranges.end());
+  grant_.emplace(GrantPost{*grant_request_}, options_.retry, options_.seed + 4);
+  state_ = RestoreState::kGranting;
+  return true;
+}
+
+bool Restore::grant(TimePoint now, std::vector<Post>& posts) {
+  grant_->advance(now, ops_, posts);
+  if (grant_->failure()) {
+    fail(Status(grant_->failure()->code(),
+                fmt::format("{} could not grant its memory: {}", label(), grant_->failure()->message())));
+    return true;
+  }
+  if (!grant_->done()) return false;
   state_ = RestoreState::kReading;
   return true;
 }
@@ -133,6 +170,7 @@ bool Restore::read(TimePoint now, std::vector<Post>& posts) {
   post_due(*gets_, now, ops_, posts, [&](size_t unit) {
     GetStep get = job_->gets[unit];
     get.lease = found_->lease;
+    get.grant = grant_request_->id;
     return GetPost{std::move(get)};
   });
   if (const auto& failure = gets_->failure()) {
@@ -152,10 +190,10 @@ std::vector<OpId> Restore::under_way() const {
   };
   for (const std::optional<Calls>* each : {&reserves_, &validates_, &activates_, &releases_})
     if (*each) add((*each)->list);
-  for (const std::optional<WorkList>* list : {&gets_, &revokes_})
-    if (*list) add(**list);
-  if (lease_release_)
-    for (const OpId op : lease_release_->under_way()) ops.push_back(op);
+  if (gets_) add(*gets_);
+  for (const std::optional<Task>* task : {&grant_, &revoke_, &lease_release_})
+    if (*task)
+      for (const OpId op : (*task)->under_way()) ops.push_back(op);
   return ops;
 }
 
@@ -164,33 +202,33 @@ bool Restore::fence(TimePoint now, std::vector<Post>& posts) {
     enter(RestoreState::kFencing, now);
     lookup_->stop();
     if (reserves_) reserves_->list.stop();
+    if (grant_) grant_->stop();
     if (gets_) {
       gets_->stop();
       for (const OpId op : gets_->under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kStore}});
     }
   }
-  // What is under way comes first: a reserve that completes now adds keys that have to be revoked too. Reads hold their
-  // keys until then (R2).
-  if (!revokes_ && under_way().empty()) {
-    for (const AnyBinding& binding : bindings_)
-      if (binding != nullptr)
-        for (RegionKey& key : region_keys(*binding)) keys_.push_back(std::move(key));
-    std::sort(keys_.begin(), keys_.end());
-    // Participants of one instance may share regions; a key is revoked once.
-    keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
-    revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 2);
+  // What is under way comes first: a reserve or a grant that completes now adds what has to be revoked. Reads hold
+  // their memory until then (R2).
+  if (!revoke_ && !is_fenced_ && under_way().empty()) {
+    is_fenced_ = !grant_ || !grant_->may_have_happened();
+    if (!is_fenced_) {
+      revoke_.emplace(RevokePost{{grant_request_->id, !cause_}}, options_.retry, options_.seed + 2);
+      revoke_->insist();
+    }
   }
-  if (revokes_) post_due(*revokes_, now, ops_, posts, [&](size_t unit) { return RevokePost{keys_[unit]}; });
-  const bool failed = revokes_ && revokes_->failure() && revokes_->quiet();
-  if (failed && !cause_) cause_ = revokes_->failure()->second;
-  if (failed || (now >= drain_deadline_ && !(revokes_ && revokes_->done()))) {
+  if (revoke_) revoke_->advance(now, ops_, posts);
+  if (revoke_ && revoke_->done()) is_fenced_ = true;
+  const bool failed = revoke_ && revoke_->failure();
+  if (failed && !cause_) cause_ = *revoke_->failure();
+  if (failed || (now >= drain_deadline_ && !is_fenced_)) {
     // A late write could still reach the pages (R6 does not hold yet), so they are not given back and stay reserved.
-    outcome_.lost = under_way();
     if (!cause_) cause_ = Status(Code::kDeadline, fmt::format("{} could not be fenced", label()));
+    quarantine();
     finish();
     return false;
   }
-  if (!revokes_ || !revokes_->done()) return false;
+  if (!is_fenced_) return false;
   // Fenced now; what failed is released, and what succeeded is looked at by the runtime.
   if (cause_) {
     enter(RestoreState::kReleasing, now);
@@ -216,7 +254,7 @@ bool Restore::validate(TimePoint now, std::vector<Post>& posts) {
     if (!cause_)
       cause_ = Status(Code::kDeadline,
                       fmt::format("{} was still validating after {} s", label(), options_.drain.ns() / 1'000'000'000));
-    outcome_.lost = under_way();
+    quarantine();
     finish();
     return false;
   }
@@ -241,15 +279,31 @@ bool Restore::activate(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
-// Its activation is under way, so it may become active yet, and its pages are not given back.
-bool Restore::is_activating(size_t participant) const {
-  if (!activates_) return false;
+// Its activation was posted and has not definitely failed, so its pages may be in use and are not given back (R4).
+bool Restore::may_be_active(size_t participant) const {
+  if (!activates_ || is_active_[participant]) return false;
   for (size_t i = 0; i < activates_->members.size(); ++i)
-    if (activates_->members[i] == participant && activates_->list.is_under_way(i)) return true;
+    if (activates_->members[i] == participant && activates_->list.may_have_happened(i)) return true;
   return false;
 }
 
-// Everything that was reserved and is not active, and the lease.
+// What was neither activated nor given back, by name.
+void Restore::quarantine() {
+  outcome_.lost = under_way();
+  for (size_t i = 0; i < options_.participants.size(); ++i) {
+    const bool is_held = reserves_ && reserves_->list.may_have_happened(i) && !is_active_[i];
+    bool is_released = false;
+    if (releases_)
+      for (size_t k = 0; k < releases_->members.size(); ++k)
+        is_released |= releases_->members[k] == i && releases_->is_done[k];
+    if (!is_held || is_released) continue;
+    Remains remains{Role::kTarget, hold(i), std::nullopt, outcome_.lost, may_be_active(i)};
+    if (!is_fenced_ && grant_) remains.grant = grant_request_->id;
+    outcome_.quarantined.push_back(std::move(remains));
+  }
+}
+
+// Everything that may be reserved and is not active, and the lease.
 bool Restore::release(TimePoint now, std::vector<Post>& posts) {
   const bool activations_ended = !activates_ || activates_->list.quiet();
   if (!releases_) {
@@ -258,19 +312,26 @@ bool Restore::release(TimePoint now, std::vector<Post>& posts) {
     enter(RestoreState::kReleasing, now);
     std::vector<size_t> members;
     for (size_t i = 0; i < bindings_.size(); ++i)
-      if (bindings_[i] != nullptr && !is_active_[i] && !is_activating(i)) members.push_back(i);
+      if (reserves_ && reserves_->list.may_have_happened(i) && !is_active_[i] && !may_be_active(i))
+        members.push_back(i);
     releases_ = calls(RuntimeCall::kRelease, std::move(members));
-    // I4: a release that fails must not keep the others from being tried.
+    // I4: a release that fails must not keep the others from being tried, and is tried for as long as there is time.
     releases_->list.keep_going();
-    // When that fails, the lease runs out by itself (I4).
-    if (found_) lease_release_.emplace(ReleaseLeasePost{found_->lease}, options_.retry, options_.seed + 3);
+    releases_->list.insist();
+    // By the answer of the look-up: without one the lease runs out by itself (I4).
+    if (found_) {
+      lease_release_.emplace(ReleaseLeasePost{found_->lease}, options_.retry, options_.seed + 3);
+      lease_release_->insist();
+    }
   }
   post_calls(*releases_, now, posts);
   if (lease_release_) lease_release_->advance(now, ops_, posts);
   const bool lease_given = !lease_release_ || lease_release_->done() || lease_release_->failure();
   if ((!releases_->list.over() || !lease_given) && now < drain_deadline_) return false;
-  outcome_.released = releases_->list.done() && activations_ended;
-  outcome_.lost = under_way();
+  quarantine();
+  outcome_.released = outcome_.quarantined.empty();
+  if (!releases_->list.done() && !cause_)
+    cause_ = Status(Code::kDeadline, fmt::format("{} could not give all pages back", label()));
   finish();
   return false;
 }
@@ -281,8 +342,10 @@ void Restore::finish() {
   if (outcome_.activated) cause_ = std::nullopt;
   if (cause_) outcome_.cause = *cause_;
   if (!outcome_.activated)
-    for (size_t i = 0; i < is_active_.size(); ++i)
+    for (size_t i = 0; i < is_active_.size(); ++i) {
       if (is_active_[i]) outcome_.activated_only.push_back(options_.participants[i]);
+      if (may_be_active(i)) outcome_.may_be_active.push_back(options_.participants[i]);
+    }
   outcome_.object_count = job_ == nullptr ? 0 : job_->object_count;
   outcome_.operations = gets_ ? gets_->attempt_count() : 0;
   state_ = RestoreState::kFinished;
@@ -299,6 +362,7 @@ bool Restore::step(TimePoint now, std::vector<Post>& posts) {
   switch (state_) {
     case RestoreState::kLookingUp: return look_up(now, posts);
     case RestoreState::kReserving: return reserve(now, posts);
+    case RestoreState::kGranting: return grant(now, posts);
     case RestoreState::kReading: return read(now, posts);
     case RestoreState::kFencing: return fence(now, posts);
     case RestoreState::kValidating: return validate(now, posts);
@@ -322,8 +386,9 @@ TimePoint Restore::wake_of_work() const {
   switch (state_) {
     case RestoreState::kLookingUp: return lookup_->wake_at();
     case RestoreState::kReserving: return reserves_->list.wake_at();
+    case RestoreState::kGranting: return grant_->wake_at();
     case RestoreState::kReading: return gets_->wake_at();
-    case RestoreState::kFencing: return revokes_ ? revokes_->wake_at() : TimePoint::never();
+    case RestoreState::kFencing: return revoke_ ? revoke_->wake_at() : TimePoint::never();
     case RestoreState::kValidating: return validates_->list.wake_at();
     case RestoreState::kActivating: return activates_->list.wake_at();
     case RestoreState::kReleasing: {

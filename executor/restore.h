@@ -1,5 +1,10 @@
 // Restore: store to runtime. Looks up and leases, reserves, reads what the targets own straight into their memory,
 // fences, validates, activates. A restore that fails leaves nothing activated and nothing reserved.
+//
+// Targets are activated one after another, so a runtime that fails meanwhile leaves some of them active
+// (activated_only). None of them is in use: a framework routes nothing to a target before the restore has succeeded
+// (Runtime in executor/ports.h). That is cheaper than holding all targets back until each is sure to be activated,
+// which no order of calls can make sure.
 #pragma once
 
 #include <functional>
@@ -8,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/participant.h"
 #include "executor/planners.h"
 #include "executor/protocol.h"
 #include "executor/task.h"
@@ -18,6 +24,7 @@ namespace crossdock {
 // Times are of the clock of the queue that drives it, from the first call of advance() on.
 struct RestoreOptions {
   OperationId operation;
+  AttemptId attempt;                              // random, and never used twice
   std::shared_ptr<const RestorePlanner> planner;  // of what is restored; not null
   std::vector<ParticipantId> participants;        // targets that are restored here
   LeaseRequest lease;
@@ -32,6 +39,7 @@ struct RestoreOptions {
 enum class RestoreState {
   kLookingUp,
   kReserving,
+  kGranting,
   kReading,
   kFencing,
   kValidating,
@@ -44,7 +52,9 @@ enum class RestoreState {
 struct RestoreOutcome {
   bool activated = false;                     // all of the targets
   std::vector<ParticipantId> activated_only;  // where only some could be
+  std::vector<ParticipantId> may_be_active;   // nobody knows; their pages stay reserved
   bool released = false;                      // what was not activated was given back
+  std::vector<Remains> quarantined;           // what was not
   std::vector<OpId> lost;                     // operations that never completed: pages stay reserved
   Status cause;
   GetReport read;
@@ -86,6 +96,7 @@ class Restore : public Protocol {
     RuntimeCall call;
     std::vector<size_t> members;  // numbers in options_.participants
     WorkList list;
+    std::vector<bool> is_done;  // of each member
   };
 
   // Gives a completion to the list or task that posted it.
@@ -94,6 +105,7 @@ class Restore : public Protocol {
   bool step(TimePoint now, std::vector<Post>& posts);
   bool look_up(TimePoint now, std::vector<Post>& posts);
   bool reserve(TimePoint now, std::vector<Post>& posts);
+  bool grant(TimePoint now, std::vector<Post>& posts);
   bool read(TimePoint now, std::vector<Post>& posts);
   bool fence(TimePoint now, std::vector<Post>& posts);
   bool validate(TimePoint now, std::vector<Post>& posts);
@@ -107,7 +119,9 @@ class Restore : public Protocol {
   std::string label() const;  // "restore 'a'"
   TimePoint wake_of_work() const;
   std::vector<OpId> under_way() const;
-  bool is_activating(size_t participant) const;
+  HoldId hold(size_t participant) const;
+  bool may_be_active(size_t participant) const;
+  void quarantine();
   void finish();
 
   RestoreOptions options_;
@@ -123,8 +137,10 @@ class Restore : public Protocol {
   std::vector<AnyBinding> bindings_;  // of each participant; null: not reserved
   std::shared_ptr<const RestoreJob> job_;
   std::optional<WorkList> gets_;
-  std::vector<RegionKey> keys_;
-  std::optional<WorkList> revokes_;
+  std::optional<GrantRequest> grant_request_;
+  std::optional<Task> grant_;
+  std::optional<Task> revoke_;
+  bool is_fenced_ = false;
   std::optional<Calls> validates_;
   std::optional<Calls> activates_;
   std::vector<bool> is_active_;

@@ -22,6 +22,12 @@ inline bool may_pass(Code code) {
   return code == Code::kUnavailable || code == Code::kResourceExhausted || code == Code::kOutcomeUnknown;
 }
 
+// Whether cleaning up (a revoke, a release) is given up after this failure. Pages that are not given back are lost, so
+// every other failure is tried again for as long as the drain lasts.
+inline bool ends_cleanup(Code code) {
+  return code == Code::kInvalidArgument || code == Code::kNotFound || code == Code::kConflict;
+}
+
 // The wait before attempt `attempt` (1: the second one): doubled each time, up to the largest, of which a random half
 // is left out so that those who failed together do not come again together.
 inline Duration backoff(const RetryOptions& options, uint32_t attempt, Rng& rng) {

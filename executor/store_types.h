@@ -50,7 +50,6 @@ struct PutReceipt {
   std::string writer;
   uint64_t bytes = 0;                  // of the fragment
   std::optional<StoredObject> stored;  // of the whole object, by the receipt that completed it
-  bool path_quiet = true;              // nothing of this operation is under way any more
 
   friend bool operator==(const PutReceipt&, const PutReceipt&) = default;
 };
@@ -90,6 +89,9 @@ struct TxnState {
 struct LeaseRequest {
   std::string holder;
   Duration duration = Duration::from_s(60);
+  // Chosen by the holder, for a look-up that may be repeated: the same holder and request get the same lease, which is
+  // renewed. Empty: each look-up has a lease of its own.
+  std::string request = {};
 };
 
 // Content that has a manifest, or page objects.
@@ -124,6 +126,7 @@ struct GetStep {
   std::shared_ptr<const FoundObject> object;
   Range within;  // only the pieces of steps within these bytes of the object; begins and ends at chunks
   StepSpan steps;
+  GrantId grant = {};  // of the memory that the steps write into
 };
 
 // Of one get, or the sum of several; in bytes and chunks.

@@ -7,30 +7,26 @@
 
 #include "executor/canary.h"
 
+// Why the grant comes after the job and not with the export: only then are the writers known, and nobody else gets the
+// right to write.
 // Why fencing comes before validating, and not only before releasing: a write that is late (a retry, a dead writer's
 // last copy) must not change bytes after they were compared (I1, I5). So the order is receipts -> revoke -> checksums
 // -> runtime -> report; and with a failure revoke -> release.
 namespace crossdock {
-namespace {
-
-// A writer may be faster than the coordinator's message to this target. Bounded, since messages come from outside; a
-// receipt that is dropped here is repeated.
-constexpr size_t kEarlyReceiptsMax = 65536;
-
-}  // namespace
 
 Target::Target(const ParticipantOptions& options) : ParticipantProtocol(Role::kTarget, RuntimeCall::kReserve, options) {
   state_ = TransferState::kReserving;
 }
 
 bool Target::complete(const Completion& completion, TimePoint now) {
-  if (revokes_ && revokes_->complete(completion, now)) return true;
-  if (validate_ && validate_->complete(completion, now)) return true;
-  if (activate_ && activate_->complete(completion, now)) return true;
+  for (std::optional<Task>* task : {&grant_task_, &revoke_, &validate_, &activate_})
+    if (*task && (*task)->complete(completion, now)) return true;
   if (!checksums_) return false;
   const std::optional<WorkList::Ended> ended = checksums_->complete(completion, now);
   if (!ended || !ended->done) return ended.has_value();
-  const WriterReceipt& receipt = *to_check_[ended->unit]->receipt;
+  Expected& expected = *to_check_[ended->unit];
+  expected.all = StepSpan();
+  const WriterReceipt& receipt = *expected.receipt;
   const uint32_t arrived = std::get<StepsChecksum>(completion.result).crc32c;
   // I5: bytes that are not those that were sent are data loss, and nothing is activated.
   if (arrived != receipt.crc32c && !cause_ && !is_broken(Canary::kSkipChecksum))
@@ -42,55 +38,63 @@ bool Target::complete(const Completion& completion, TimePoint now) {
 
 TimePoint Target::wake_of_work() const {
   switch (state_) {
+    case TransferState::kGranting: return grant_task_->wake_at();
     case TransferState::kFencing:
-    case TransferState::kDraining: return revokes_ ? revokes_->wake_at() : TimePoint::never();
+    case TransferState::kDraining: return revoke_ ? revoke_->wake_at() : TimePoint::never();
     case TransferState::kValidating: return std::min(checksums_->wake_at(), validate_->wake_at());
     case TransferState::kActivating: return activate_->wake_at();
     default: return TimePoint::never();
   }
 }
 
-void Target::handle(const Message& message) {
-  if (const auto* job = std::get_if<JobBody>(&message.body)) {
-    // A job that is repeated, or that comes after the decision, changes nothing.
-    if (state_ == TransferState::kExporting && !decision_) accept(job->job);
-  } else if (const auto* receipt = std::get_if<WriterReceipt>(&message.body)) {
-    take_receipt(message.identity, *receipt);
-  } else if (const auto* decision = std::get_if<DecisionBody>(&message.body)) {
-    decide(*decision);
+void Target::hear(const Message& message) {
+  if (const auto* receipt = std::get_if<WriterReceipt>(&message.body)) {
+    take_receipt(message, *receipt);
+  } else if (const auto* ack = std::get_if<AckBody>(&message.body)) {
+    const auto writer = expected_.find(message.identity);
+    if (writer != expected_.end() && ack->role == Role::kSource) mail_.stop(writer->second.peer, ack->kind);
   }
 }
 
-// The job must name the binding that this target exported: one of an earlier life has other epochs. Receipts that came
-// before the job are looked at again, now that it says which are expected.
 void Target::accept(const std::shared_ptr<const TransferJob>& job) {
-  const auto own = std::find_if(job->target_bindings.begin(), job->target_bindings.end(),
-                                [&](const AnyBinding& each) { return each == binding(); });
-  if (own == job->target_bindings.end()) return;
-  job_ = job;
-  mail_.stop_all();
-  for (const JobPair& each : pairs_of(*job, Role::kTarget, options_.participant))
-    expected_[each.source] = Expected{each.pair->counts.bytes, each.pair, std::nullopt, StepSpan()};
-  state_ = TransferState::kCollecting;
-  for (const auto& [writer, receipt] : std::exchange(early_, {})) take_receipt(writer, receipt);
+  std::vector<InstanceId> writers;
+  for (const JobPair& each : pairs_of(*job, Role::kTarget, options_.participant)) {
+    Expected expected;
+    expected.bytes = each.pair->counts.bytes;
+    expected.pair = each.pair;
+    expected.peer = job->source_peers.at(each.source.participant);
+    expected_.emplace(each.source, std::move(expected));
+    writers.push_back(each.source.instance);
+  }
+  // A target that receives nothing grants nothing.
+  if (expected_.empty()) {
+    state_ = TransferState::kCollecting;
+    return;
+  }
+  std::sort(writers.begin(), writers.end());
+  writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
+  GrantRequest request{grant_id(hold()), grant_ranges(*binding()), std::move(writers)};
+  grant_task_.emplace(GrantPost{std::move(request)}, options_.retry, options_.seed + 5);
+  state_ = TransferState::kGranting;
 }
 
 // Success is a set of writers by identity. A receipt of a writer that the job does not name, of an earlier life of one,
-// or for an earlier life of this target is stale and ignored; one that comes twice changes nothing (I1).
-void Target::take_receipt(const PeerIdentity& writer, const WriterReceipt& receipt) {
-  if (binding() == nullptr || receipt.target != identity_of(*binding())) return;
-  if (job_ == nullptr) {
-    if (early_.size() < kEarlyReceiptsMax) early_.emplace(writer, receipt);
-    return;
-  }
-  auto found = expected_.find(writer);
+// for an earlier life of this target or for another job is stale and ignored; one that comes twice changes nothing
+// (I1).
+void Target::take_receipt(const Message& message, const WriterReceipt& receipt) {
+  if (job_ == nullptr || receipt.job != job_->digest || receipt.target != identity()) return;
+  auto found = expected_.find(message.identity);
   if (is_broken(Canary::kCountWriters))
     found = std::find_if(expected_.begin(), expected_.end(), [](const auto& each) { return !each.second.receipt; });
-  if (found == expected_.end() || found->second.receipt || state_ != TransferState::kCollecting) return;
+  if (found == expected_.end()) return;
+  acknowledge(found->second.peer, message);
+  // It also says that the writer has the grant.
+  mail_.stop(found->second.peer, "grant");
+  if (found->second.receipt || state_ != TransferState::kCollecting) return;
   // A receipt that contradicts the plan is a failure and no loss of a message: waiting for another one would not help.
-  if ((receipt.bytes != found->second.bytes && !is_broken(Canary::kCountWriters)) || !receipt.path_quiet) {
+  if (receipt.bytes != found->second.bytes && !is_broken(Canary::kCountWriters)) {
     fail(Status(Code::kInvalidArgument, fmt::format("{}: {} says that {} bytes have landed, the plan has {}", label(),
-                                                    writer.to_text(), receipt.bytes, found->second.bytes)),
+                                                    message.identity.to_text(), receipt.bytes, found->second.bytes)),
          TransferState::kDraining);
     return;
   }
@@ -102,11 +106,26 @@ bool Target::reserve(TimePoint now, std::vector<Post>& posts) {
   if (first_.failure()) {
     fail(could_not("be reserved", *first_.failure()), TransferState::kDraining);
   } else if (first_.done()) {
-    mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kTarget, binding()}));
+    report(ExportBody{Role::kTarget, binding()});
     state_ = TransferState::kExporting;
   } else {
     return false;
   }
+  return true;
+}
+
+bool Target::grant(TimePoint now, std::vector<Post>& posts) {
+  grant_ = grant_id(hold());  // from the first post on it may be live
+  grant_task_->advance(now, ops_, posts);
+  if (grant_task_->failure()) {
+    fail(could_not("grant its memory", *grant_task_->failure()), TransferState::kDraining);
+    return true;
+  }
+  const Grant* const granted = grant_task_->result<Grant>();
+  if (granted == nullptr) return false;
+  for (const auto& [writer, expected] : expected_)
+    mail_.repeat(expected.peer, "grant", message(GrantBody{job_->digest, writer, *granted}));
+  state_ = TransferState::kCollecting;
   return true;
 }
 
@@ -126,33 +145,43 @@ bool Target::collect() {
   return true;
 }
 
-// Before anything else happens to the memory, and whatever happened before (I3). A reserve that is under way is awaited
-// first: only its completion says which keys there are.
+std::vector<OpId> Target::under_way() const {
+  std::vector<OpId> ops = first_.under_way();
+  for (const std::optional<Task>* task : {&grant_task_, &revoke_, &validate_})
+    if (*task)
+      for (const OpId op : (*task)->under_way()) ops.push_back(op);
+  if (checksums_)
+    for (const OpId op : checksums_->under_way()) ops.push_back(op);
+  return ops;
+}
+
+// Before anything else happens to the memory, and whatever happened before (I3). A reserve or a grant that is under way
+// is awaited first: its completion says what there is to revoke.
 bool Target::fence(TimePoint now, std::vector<Post>& posts) {
   if (!std::exchange(fencing_, true)) {
     enter(state_, now);
     first_.stop();
+    if (grant_task_) grant_task_->stop();
   }
-  if (!first_.quiet()) return quarantine(first_.under_way(), now);
-  if (!revokes_) {
-    if (binding() != nullptr && !is_broken(Canary::kNoFence)) keys_ = region_keys(*binding());
-    revokes_.emplace(std::vector<uint64_t>(keys_.size(), 0), options_.window, options_.retry, options_.seed + 3);
+  if (!first_.quiet() || (grant_task_ && !grant_task_->quiet())) return quarantine_when_late(under_way(), now);
+  if (grant_ && !revoke_ && !is_broken(Canary::kNoFence)) {
+    if (!grant_task_->may_have_happened()) {
+      grant_ = std::nullopt;
+    } else {
+      revoke_.emplace(RevokePost{{*grant_, !cause_ && !decision_}}, options_.retry, options_.seed + 3);
+      revoke_->insist();
+    }
   }
-  post_due(*revokes_, now, ops_, posts, [&](size_t unit) { return RevokePost{keys_[unit]}; });
-  std::vector<OpId> left;
-  for (const std::optional<WorkList>* list : {&revokes_, &checksums_})
-    if (*list)
-      for (const OpId op : (*list)->under_way()) left.push_back(op);
-  if (validate_)
-    for (const OpId op : validate_->under_way()) left.push_back(op);
-  if (revokes_->failure() && left.empty()) {
+  if (revoke_) revoke_->advance(now, ops_, posts);
+  if (revoke_ && revoke_->done()) grant_ = std::nullopt;
+  const std::vector<OpId> left = under_way();
+  if (revoke_ && revoke_->failure() && left.empty()) {
     // A late write could still reach the pages (R6 does not hold), so they must not be used again.
-    outcome_.quarantined = true;
-    if (!cause_) fail(could_not("be fenced off", revokes_->failure()->second), state_);
-    start_closing(now);
+    if (!cause_) fail(could_not("be fenced off", *revoke_->failure()), state_);
+    quarantine({}, "could not be fenced off");
     return true;
   }
-  if (!left.empty() || !revokes_->done()) return quarantine(left, now);
+  if (!left.empty() || (revoke_ && !revoke_->done())) return quarantine_when_late(left, now);
   if (cause_ || decision_) {
     start_release(now);
   } else {
@@ -166,7 +195,7 @@ bool Target::fence(TimePoint now, std::vector<Post>& posts) {
 }
 
 bool Target::validate(TimePoint now, std::vector<Post>& posts) {
-  // The steps of a pair are made only when its checksum is due, and kept for repetitions.
+  // The steps of a pair are made only when its checksum is due, and kept for repetitions until it is there.
   while (const std::optional<size_t> unit = checksums_->next(now)) {
     if (to_check_[*unit]->all.steps().empty()) {
       Diagnostics diagnostics(label());
@@ -190,25 +219,32 @@ bool Target::validate(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!checksums_->done() || !validate_->done()) return false;
-  mail_.repeat(options_.coordinator, "ready", message(ReadyBody{outcome_.bytes}));
+  was_ready_ = true;
+  report(ReadyBody{job_->digest, outcome_.bytes});
   state_ = TransferState::kReporting;
   return true;
 }
 
+// A target that may be active is never released: its pages may be in use. It is quarantined, and named (R4).
 bool Target::activate(TimePoint now, std::vector<Post>& posts) {
   activate_->advance(now, ops_, posts);
-  // Quiet: between two attempts nothing is under way, so a runtime that keeps refusing ends here and not in quarantine.
-  const bool is_late = now >= drain_deadline_ && activate_->quiet() && !activate_->done();
-  if (activate_->failure() || is_late) {
-    if (!cause_)
-      cause_ = activate_->failure() ? could_not("be activated", *activate_->failure())
-                                    : Status(Code::kDeadline, label() + " could not be activated in its time");
-    start_release(now);
+  if (activate_->done()) {
+    outcome_.activated = true;
+    start_closing();
     return true;
   }
-  if (!activate_->done()) return quarantine(activate_->under_way(), now);
-  outcome_.activated = true;
-  start_closing(now);
+  // Between two attempts nothing is under way, so a runtime that keeps refusing ends here.
+  const bool is_late = now >= drain_deadline_;
+  if (!activate_->failure() && !is_late) return false;
+  if (!cause_)
+    cause_ = activate_->failure() ? could_not("be activated", *activate_->failure())
+                                  : Status(Code::kDeadline, label() + " could not be activated in its time");
+  if (activate_->may_have_happened()) {
+    may_be_active_ = true;
+    quarantine(activate_->under_way(), "may be active");
+  } else {
+    start_release(now);
+  }
   return true;
 }
 
@@ -229,6 +265,7 @@ bool Target::step(TimePoint now, std::vector<Post>& posts) {
   bool again = false;
   switch (state_) {
     case TransferState::kReserving: again = reserve(now, posts); break;
+    case TransferState::kGranting: again = grant(now, posts); break;
     case TransferState::kCollecting: again = collect(); break;
     case TransferState::kFencing: again = fence(now, posts); break;
     case TransferState::kValidating: again = validate(now, posts); break;
@@ -240,16 +277,14 @@ bool Target::step(TimePoint now, std::vector<Post>& posts) {
   }
   // Deadlines after the work of the state: what completed in time counts.
   if (again || state_ >= TransferState::kDraining) return again;
-  if (state_ == TransferState::kCollecting && now >= deadline_) {
-    fail(Status(Code::kDeadline, fmt::format("{} has no receipt of {} by its deadline", label(), missing_writers())),
-         TransferState::kDraining);
-    return true;
-  }
-  return fail_when_late(now, TransferState::kDraining);
+  return fail_when_late(now, TransferState::kDraining,
+                        state_ == TransferState::kCollecting
+                            ? fmt::format("{} has no receipt of {} by its deadline", label(), missing_writers())
+                            : "");
 }
 
 void Target::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
-  for (const Message& each : take(now, completions, posts)) handle(each);
+  take(now, completions, posts);
   while (step(now, posts)) {
   }
   mail_.advance(now, posts);

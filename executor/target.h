@@ -1,6 +1,6 @@
-// Target: one receiver of a live transfer. It reserves, exports, waits for the receipt of every writer that the job
-// names, fences its memory off, looks at what has come, and waits for the decision. It fences whatever the outcome is,
-// before it activates or releases: a late write finds its grant revoked (I3).
+// Target: one receiver of a live transfer. It reserves, exports, grants its memory to the writers that the job names,
+// waits for the receipt of each, fences its memory off, looks at what has come, and waits for the decision. It fences
+// whatever the outcome is, before it activates or releases: a late write finds its grant revoked (I3).
 #pragma once
 
 #include <map>
@@ -26,31 +26,32 @@ class Target : public ParticipantProtocol {
   struct Expected {
     uint64_t bytes = 0;
     const CopyPair* pair = nullptr;
+    PeerId peer;
     std::optional<WriterReceipt> receipt;
-    StepSpan all;  // where checksums are compared
+    StepSpan all;  // where its checksum is compared, meanwhile
   };
 
   bool complete(const Completion& completion, TimePoint now) override;
+  void accept(const std::shared_ptr<const TransferJob>& job) override;
+  void hear(const Message& message) override;
   TimePoint wake_of_work() const override;
-  void handle(const Message& message);
-  void accept(const std::shared_ptr<const TransferJob>& job);
-  void take_receipt(const PeerIdentity& writer, const WriterReceipt& receipt);
+  void take_receipt(const Message& message, const WriterReceipt& receipt);
   // Each does the work of one state. True: the state may have changed, look again; false: wait for completions or time.
   bool step(TimePoint now, std::vector<Post>& posts);
   bool reserve(TimePoint now, std::vector<Post>& posts);
+  bool grant(TimePoint now, std::vector<Post>& posts);
   bool collect();
   // Of kFencing and kDraining: revokes, then goes on to validation, or to the release.
   bool fence(TimePoint now, std::vector<Post>& posts);
   bool validate(TimePoint now, std::vector<Post>& posts);
   bool activate(TimePoint now, std::vector<Post>& posts);
+  std::vector<OpId> under_way() const;
   std::string missing_writers() const;
 
-  std::shared_ptr<const TransferJob> job_;
   std::map<PeerIdentity, Expected> expected_;
-  std::map<PeerIdentity, WriterReceipt> early_;  // came before the job
+  std::optional<Task> grant_task_;
   bool fencing_ = false;
-  std::vector<RegionKey> keys_;
-  std::optional<WorkList> revokes_;
+  std::optional<Task> revoke_;
   std::vector<Expected*> to_check_;
   std::optional<WorkList> checksums_;
   std::optional<Task> validate_;

@@ -35,6 +35,8 @@ class Task {
     if (ended && ended->done) result_ = completion;
     return ended.has_value();
   }
+  // It cleans up: see WorkList::insist().
+  void insist() { list_.insist(); }
   // It is not posted any more; what is under way still completes.
   void stop() { list_.stop(); }
 
@@ -42,6 +44,8 @@ class Task {
   bool done() const { return list_.done(); }
   // Nothing of it is under way; it may be posted again later.
   bool quiet() const { return list_.quiet(); }
+  // False: it has definitely not happened.
+  bool may_have_happened() const { return list_.may_have_happened(0); }
   // Its last failure, when it will not be tried again.
   std::optional<Status> failure() const {
     return list_.failure() ? std::optional(list_.failure()->second) : std::nullopt;

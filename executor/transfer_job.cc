@@ -1,5 +1,7 @@
 #include "executor/transfer_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace crossdock {
@@ -15,6 +17,18 @@ const InstanceBinding* find_binding(const std::vector<AnyBinding>& bindings, std
 
 PeerIdentity identity_of(const InstanceBinding& binding) {
   return PeerIdentity{binding.participant, binding.instance, binding.generation};
+}
+
+// Each list begins with its length, so no two jobs have one text.
+Sha256Digest job_digest(const Sha256Digest& plan, const std::vector<Sha256Digest>& source_bindings,
+                        const std::vector<Sha256Digest>& target_bindings) {
+  Sha256 sha;
+  sha.update("crossdock.job " + plan.hex());
+  for (const std::vector<Sha256Digest>* list : {&source_bindings, &target_bindings}) {
+    sha.update(fmt::format(" {}", list->size()));
+    for (const Sha256Digest& each : *list) sha.update(" " + each.hex());
+  }
+  return sha.finish();
 }
 
 // O(pairs * bindings); a job has one binding for each participant.
@@ -33,11 +47,23 @@ std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const Participa
   return pairs;
 }
 
-// All of them, not only those that the plan writes: fencing must not depend on the plan (I3).
 std::vector<RegionKey> region_keys(const InstanceBinding& binding) {
   std::vector<RegionKey> keys;
   for (const Region& region : binding.regions) keys.push_back(RegionKey::of(binding, region));
   return keys;
+}
+
+// Not only what the plan writes: what is granted and fenced off must not depend on the plan (I3). The runtime has
+// reserved these regions for this operation alone.
+std::vector<GrantRange> grant_ranges(const InstanceBinding& binding) {
+  std::vector<GrantRange> ranges;
+  for (const Region& region : binding.regions)
+    ranges.push_back(GrantRange{RegionKey::of(binding, region), Range(0, region.bytes)});
+  return ranges;
+}
+
+GrantId grant_id(const HoldId& hold) {
+  return GrantId(fmt::format("{}/{}/{}", hold.operation.text(), hold.attempt.text(), hold.participant.text()));
 }
 
 // Writer and target make the steps of a pair from the same plan, each with its own limits. A checksum over the pieces

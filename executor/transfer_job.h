@@ -8,7 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/sha256.h"
 #include "executor/copy_work.h"
+#include "executor/grant.h"
 #include "executor/ids.h"
 #include "executor/message.h"
 #include "model/any_binding.h"
@@ -22,11 +24,16 @@ struct TransferJob {
   std::vector<AnyBinding> source_bindings;  // sorted by participant
   std::vector<AnyBinding> target_bindings;
   std::shared_ptr<const CopyPlan> copies;
-  Erased plan;  // the proved plan document that the copies were lowered from
+  Erased plan;          // the proved plan document that the copies were lowered from
+  Sha256Digest digest;  // of the plan and of all bindings; what receipts and reports of this job name
   std::map<ParticipantId, PeerId> source_peers;
   std::map<ParticipantId, PeerId> target_peers;
-  bool checksum = false;  // writers and targets compare CRC-32C of what was sent and what has arrived
+  bool checksum = true;  // writers and targets compare CRC-32C of what was sent and what has arrived
 };
+
+// The digest of a job: of its plan and its bindings, each by its own digest, in order.
+Sha256Digest job_digest(const Sha256Digest& plan, const std::vector<Sha256Digest>& source_bindings,
+                        const std::vector<Sha256Digest>& target_bindings);
 
 // What one source writes to one target.
 struct JobPair {
@@ -42,6 +49,10 @@ std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const Participa
 
 // The keys of all regions of a binding.
 std::vector<RegionKey> region_keys(const InstanceBinding& binding);
+// All bytes of all regions of a binding: what a target grants.
+std::vector<GrantRange> grant_ranges(const InstanceBinding& binding);
+// The grant of a hold: one for each participant of each attempt, so no two have one name.
+GrantId grant_id(const HoldId& hold);
 
 // The steps of a pair as they are posted: cut by `split`, in consecutive batches.
 struct PairWork {

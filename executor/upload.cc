@@ -42,9 +42,7 @@ void Upload::take_receipt(const PutReceipt& receipt) {
 
 void Upload::take(TimePoint now, const Completion& completion) {
   if (const auto ended = pins_.complete(completion, now)) {
-    // A pin that failed is not in pinned_ and is not released.
     if (!ended->done) return;
-    pinned_.push_back(ended->unit);
     if (const auto* binding = std::get_if<AnyBinding>(&completion.result)) bindings_[ended->unit] = *binding;
     return;
   }
@@ -56,13 +54,17 @@ void Upload::take(TimePoint now, const Completion& completion) {
       if (ended->done && receipt != nullptr) take_receipt(*receipt);
       return;
     }
-  if (releases_) releases_->complete(completion, now);
+  if (releases_)
+    if (const auto ended = releases_->complete(completion, now); ended && ended->done) is_released_[ended->unit] = true;
+}
+
+// The transaction's name is used once, so it names the attempt too.
+HoldId Upload::hold(size_t participant) const {
+  return HoldId{OperationId(options_.txn.text()), AttemptId(options_.txn.text()), options_.participants[participant]};
 }
 
 bool Upload::pin(TimePoint now, std::vector<Post>& posts) {
-  post_due(pins_, now, ops_, posts, [&](size_t unit) {
-    return RuntimePost{RuntimeCall::kPin, options_.participants[unit]};
-  });
+  post_due(pins_, now, ops_, posts, [&](size_t unit) { return RuntimePost{RuntimeCall::kPin, hold(unit)}; });
   if (pins_.failure()) {
     const auto& [unit, status] = *pins_.failure();
     fail(Status(status.code(), fmt::format("source '{}' could not be pinned: {}", options_.participants[unit].text(),
@@ -242,18 +244,22 @@ bool Upload::abort(TimePoint now, std::vector<Post>& posts) {
 
 bool Upload::release(TimePoint now, std::vector<Post>& posts) {
   if (!releases_) {
+    // By the hold: a pin whose answer was lost has happened all the same (R4).
+    for (size_t i = 0; i < options_.participants.size(); ++i)
+      if (pins_.may_have_happened(i)) pinned_.push_back(i);
+    is_released_.assign(pinned_.size(), false);
     releases_.emplace(std::vector<uint64_t>(pinned_.size(), 0), options_.window, options_.retry, options_.seed + 5);
-    // I4: one pin that cannot be given back must not keep the others.
+    // I4: one pin that cannot be given back must not keep the others, and each is tried for as long as there is time.
     releases_->keep_going();
+    releases_->insist();
   }
   post_due(*releases_, now, ops_, posts, [&](size_t unit) {
-    return RuntimePost{RuntimeCall::kRelease, options_.participants[pinned_[unit]]};
+    return RuntimePost{RuntimeCall::kRelease, hold(pinned_[unit])};
   });
   if (!releases_->over()) {
     if (now < drain_deadline_) return false;
     for (const OpId op : releases_->under_way()) outcome_.lost.push_back(op);
   }
-  outcome_.released = releases_->done();
   finish();
   return false;
 }
@@ -262,6 +268,13 @@ void Upload::finish() {
   outcome_.bytes = done_bytes();
   outcome_.operations = puts_ ? puts_->attempt_count() : 0;
   outcome_.object_count = stored_.size();
+  for (size_t i = 0; i < options_.participants.size(); ++i) {
+    const auto listed = std::find(pinned_.begin(), pinned_.end(), i);
+    const bool is_released = listed != pinned_.end() && is_released_[static_cast<size_t>(listed - pinned_.begin())];
+    if (pins_.may_have_happened(i) && !is_released)
+      outcome_.quarantined.push_back(Remains{Role::kSource, hold(i), std::nullopt, outcome_.lost, false});
+  }
+  outcome_.released = outcome_.quarantined.empty();
   if (cause_) outcome_.cause = *cause_;
   if (!outcome_.committed) outcome_.manifest = AnyManifest();
   state_ = UploadState::kFinished;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/participant.h"
 #include "executor/planners.h"
 #include "executor/protocol.h"
 #include "executor/task.h"
@@ -38,10 +39,11 @@ enum class UploadState { kPinning, kBeginning, kPutting, kCommitting, kDraining,
 // Complete once the upload has finished. `committed` and `unknown` are never both true.
 struct UploadOutcome {
   bool committed = false;
-  bool unknown = false;    // the store never said how it ended
-  bool released = false;   // all pins were given back
-  std::vector<OpId> lost;  // operations that never completed: pages stay pinned
-  Status cause;            // why it was not committed
+  bool unknown = false;              // the store never said how it ended
+  bool released = false;             // all pins were given back
+  std::vector<Remains> quarantined;  // those that were not
+  std::vector<OpId> lost;            // operations that never completed: pages stay pinned
+  Status cause;                      // why it was not committed
   std::optional<uint64_t> sequence;
   AnyManifest manifest;  // that was published; null for page objects
   uint64_t bytes = 0;    // put
@@ -85,6 +87,7 @@ class Upload : public Protocol {
   bool drain(TimePoint now, std::vector<Post>& posts);
   bool abort(TimePoint now, std::vector<Post>& posts);
   bool release(TimePoint now, std::vector<Post>& posts);
+  HoldId hold(size_t participant) const;
   void start_commit();
   bool put_again();  // another round; false when there were enough
   void finish();
@@ -112,7 +115,8 @@ class Upload : public Protocol {
   std::optional<Task> commit_;
   std::optional<Task> abort_;
   std::optional<WorkList> releases_;
-  std::vector<size_t> pinned_;  // numbers in options_.participants
+  std::vector<size_t> pinned_;     // that may be, and have to be given back: numbers in options_.participants
+  std::vector<bool> is_released_;  // of those
   std::optional<std::string> abort_request_;
   std::optional<Status> cause_;
   UploadOutcome outcome_;

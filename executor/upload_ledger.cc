@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "executor/canary.h"
+#include "executor/written_ranges.h"
 
 // The ledger makes each answer repeatable (R4): what was decided is remembered, and asked again it is told again. It is
 // called under the lock of its store, between acts on bytes: admit() before a fragment is taken, fragment_taken() or
@@ -122,7 +123,17 @@ Result<std::optional<PutReceipt>> UploadLedger::admit(const TxnId& txn, const Pu
     return Status(Code::kInvalidArgument,
                   fmt::format("{}: writer '{}' has {} bytes, {} of {} are left", object_text(step.object), step.writer,
                               fragment_bytes, object.payload_bytes - object.taken_bytes, object.payload_bytes));
+  // The sum alone would take two fragments of the same bytes for an object without a hole.
+  const Result<std::vector<Range>> written = written_ranges(step.steps);
+  const auto refuse = [&](const std::string& why) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{}: fragment of '{}': {}", object_text(step.object), step.writer, why));
+  };
+  if (!written.ok()) return refuse(written.status().message());
+  if (const std::optional<uint64_t> byte = first_common_byte(object.taken, written.value()))
+    return refuse(fmt::format("byte {} is another writer's already", *byte));
   // Counted at admission, not when they are taken: two fragments at once could otherwise pass the payload.
+  object.taken = joined(object.taken, written.value());
   object.taken_bytes += fragment_bytes;
   object.under_way.insert(step.writer);
   return std::optional<PutReceipt>();
@@ -153,8 +164,7 @@ Result<bool> UploadLedger::fragment_taken(const TxnId& txn, const PutStep& step)
   TRY(Txn* const open, open_txn(txn));
   TRY(Object* const object, object_under_way(*open, step));
   object->under_way.erase(step.writer);
-  object->receipts[step.writer] =
-      PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt, true};
+  object->receipts[step.writer] = PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt};
   // Fragments under way are counted as taken, so the last one that ends completes the object, and no other does.
   const bool is_complete = object->taken_bytes == object->payload_bytes && object->under_way.empty();
   if (!is_complete && !is_broken(Canary::kPublishFirstFragment)) return false;
@@ -172,6 +182,7 @@ void UploadLedger::fragment_failed(const TxnId& txn, const PutStep& step) {
   object.under_way.erase(step.writer);
   object.receipts.erase(step.writer);
   object.taken_bytes -= step.steps.total_bytes();
+  object.taken = without(object.taken, written_ranges(step.steps).value());  // it was admitted with them
 }
 
 Result<PutReceipt> UploadLedger::object_stored(const TxnId& txn, const PutStep& step, StoredObject stored) {
@@ -181,6 +192,7 @@ Result<PutReceipt> UploadLedger::object_stored(const TxnId& txn, const PutStep& 
   PutReceipt& receipt = object->receipts.at(step.writer);
   receipt.stored = stored;
   object->stored = std::move(stored);
+  object->taken = {};  // nothing more is admitted
   return receipt;
 }
 
@@ -305,10 +317,17 @@ Result<TxnState> UploadLedger::abort(const TxnId& txn, const std::string& reason
   return close(known, TxnPhase::kAborted, now);
 }
 
-std::vector<TxnId> UploadLedger::silent(TimePoint now) const {
+// A fragment that is under way is a word of its uploader, however long its bytes take.
+std::vector<TxnId> UploadLedger::silent(TimePoint now) {
   std::vector<TxnId> found;
-  for (const auto& [id, txn] : txns_)
-    if (txn.state.phase == TxnPhase::kOpen && !txn.committing && txn.time <= now) found.push_back(id);
+  for (auto& [id, txn] : txns_) {
+    if (txn.state.phase != TxnPhase::kOpen || txn.committing || txn.time > now) continue;
+    if (std::any_of(txn.objects.begin(), txn.objects.end(),
+                    [](const auto& each) { return !each.second.under_way.empty(); }))
+      txn.time = now + txn.target.lease;
+    else
+      found.push_back(id);
+  }
   return found;
 }
 

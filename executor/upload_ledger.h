@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/range.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "executor/ids.h"
@@ -45,8 +46,8 @@ class UploadLedger {
   // Whether the fragment may be taken. A receipt: this writer's fragment was taken before, and this was the answer.
   // Empty: take it, then call fragment_taken() or fragment_failed(). kConflict: the transaction is not open.
   // kUnavailable: the same fragment is under way, or fragments of a lost object are. kInvalidArgument: sizes differ
-  // from those of the object's other fragments, more bytes would be written than the object's payload, none of it, or
-  // too many objects.
+  // from those of the object's other fragments, more bytes would be written than the object's payload, none of it, a
+  // byte that is written already, or too many objects.
   Result<std::optional<PutReceipt>> admit(const TxnId& txn, const PutStep& step, TimePoint now);
 
   // The fragment's bytes were taken. True: with it the object is complete, and object_stored() has to follow.
@@ -72,8 +73,9 @@ class UploadLedger {
   // The state afterwards: kAborted, or kCommitted when that came first. kUnavailable while it is committing.
   Result<TxnState> abort(const TxnId& txn, const std::string& reason, TimePoint now);
 
-  // Open transactions whose lease is over. Not those that are committing.
-  std::vector<TxnId> silent(TimePoint now) const;
+  // Open transactions whose lease is over. Not those that are committing; one with a fragment under way has its lease
+  // renewed.
+  std::vector<TxnId> silent(TimePoint now);
   // Open transactions that are going to publish the content.
   std::vector<TxnId> uploads_of(const ContentId& content) const;
   // Forgets closed transactions that are older than the limits; returns them.
@@ -93,6 +95,7 @@ class UploadLedger {
     uint64_t bytes = 0;
     uint64_t payload_bytes = 0;
     uint64_t taken_bytes = 0;
+    std::vector<Range> taken;                    // which; complete is what has no hole and not what has enough bytes
     std::map<std::string, PutReceipt> receipts;  // by writer
     std::set<std::string> under_way;
     std::optional<StoredObject> stored;

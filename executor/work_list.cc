@@ -7,7 +7,12 @@
 namespace crossdock {
 
 WorkList::WorkList(std::vector<uint64_t> bytes, const WindowLimits& window, const RetryOptions& retry, uint64_t seed)
-    : bytes_(std::move(bytes)), attempts_(bytes_.size(), 0), window_(window), retry_(retry), rng_(seed) {}
+    : bytes_(std::move(bytes)),
+      attempts_(bytes_.size(), 0),
+      may_have_happened_(bytes_.size(), false),
+      window_(window),
+      retry_(retry),
+      rng_(seed) {}
 
 // What has to be repeated comes before what is new: units then end in about the order that they were given in.
 std::optional<size_t> WorkList::next(TimePoint now) {
@@ -42,39 +47,46 @@ void WorkList::started(size_t unit, OpId op) {
   CHECK(under_way_.emplace(op, unit).second);
 }
 
+bool WorkList::may_try_again(size_t unit, Code code) const {
+  if (insists_) return !ends_cleanup(code);
+  return may_pass(code) && attempts_[unit] < retry_.attempt_count_max;
+}
+
 std::optional<WorkList::Ended> WorkList::complete(const Completion& completion, TimePoint now) {
   const auto found = under_way_.find(completion.op);
   if (found == under_way_.end()) return std::nullopt;
   const size_t unit = found->second;
   under_way_.erase(found);
   window_.leave(bytes_[unit]);
-  // R1: after kResourceExhausted a completion makes room. With nothing under way none would come, so the unit is tried
-  // again by time.
-  if (completion.posted || under_way_.empty()) full_ = false;
+  const Code code = completion.status.code();
+  // R1: nothing happened, and a completion makes room. It may be one of another list or another operation, which shares
+  // the queue, so without any of its own the unit comes again by time. No queue is full for so long that its own
+  // deadline does not end it first.
+  if (!completion.posted && code == Code::kResourceExhausted) {
+    --attempts_[unit];
+    ++refusal_count_;
+    full_ = !under_way_.empty();
+    if (full_)
+      again_.push_front(unit);
+    else
+      later_.emplace(now + backoff(retry_, refusal_count_, rng_), unit);
+    return Ended{unit, false};
+  }
+  full_ = false;
+  refusal_count_ = 0;
+  if (completion.status.ok() || code == Code::kOutcomeUnknown) may_have_happened_[unit] = true;
   if (completion.status.ok()) {
     ++done_count_;
     done_bytes_ += bytes_[unit];
     return Ended{unit, true};
   }
-  // A refused post is no attempt as long as others are under way: their completions make room.
-  if (!completion.posted && completion.status.code() == Code::kResourceExhausted && !under_way_.empty()) {
-    --attempts_[unit];
-    full_ = true;
-    put_back(unit, now, true);
-  } else if (may_pass(completion.status.code()) && attempts_[unit] < retry_.attempt_count_max) {
-    put_back(unit, now, false);
-  } else if (!failure_ && !(stopped_ && completion.status.code() == Code::kCancelled)) {
+  if (may_try_again(unit, code)) {
+    later_.emplace(now + backoff(retry_, attempts_[unit], rng_), unit);
+  } else if (!failure_ && !(stopped_ && code == Code::kCancelled)) {
     // A unit that was cancelled on purpose has not failed.
     failure_.emplace(unit, completion.status);
   }
   return Ended{unit, false};
-}
-
-void WorkList::put_back(size_t unit, TimePoint now, bool at_once) {
-  if (at_once)
-    again_.push_front(unit);
-  else
-    later_.emplace(now + backoff(retry_, attempts_[unit], rng_), unit);
 }
 
 // Only between rounds: nothing is under way, and no failure was for good.
@@ -87,6 +99,7 @@ void WorkList::restart() {
   done_count_ = 0;
   done_bytes_ = 0;
   full_ = false;
+  refusal_count_ = 0;
   std::fill(attempts_.begin(), attempts_.end(), 0);
 }
 
@@ -105,9 +118,10 @@ std::vector<OpId> WorkList::under_way() const {
   return ops;
 }
 
-// Units in again_ need no time: they wait for room, which a completion brings.
+// Units in again_ need no time: they wait for room, which a completion brings. So does one that was offered and not
+// posted yet, which comes before all others.
 TimePoint WorkList::wake_at() const {
-  if (is_ended() || full_ || later_.empty()) return TimePoint::never();
+  if (is_ended() || full_ || offered_ || later_.empty()) return TimePoint::never();
   return later_.begin()->first;
 }
 

@@ -31,7 +31,8 @@ class WorkList {
   void started(size_t unit, OpId op);
 
   // The unit whose operation it was; empty when it is none of this list. A failure that may pass puts the unit back,
-  // until its attempts are used up; the first failure for good is failure().
+  // until its attempts are used up; the first failure for good is failure(). A post that was refused for want of room
+  // is no attempt.
   struct Ended {
     size_t unit;
     bool done;
@@ -43,6 +44,8 @@ class WorkList {
   void stop() { stopped_ = true; }
   // The other units are posted although one has failed for good.
   void keep_going() { keeps_going_ = true; }
+  // The units clean up: they are tried again until stop(), after every failure that does not end it (ends_cleanup()).
+  void insist() { insists_ = true; }
   // Puts all units back, those that were done too, for another round.
   void restart();
 
@@ -54,6 +57,8 @@ class WorkList {
   bool over() const;
   const std::optional<std::pair<size_t, Status>>& failure() const { return failure_; }
   bool is_under_way(size_t unit) const;
+  // False: what the unit asks for has definitely not happened. R4: an operation with unknown outcome may have.
+  bool may_have_happened(size_t unit) const { return may_have_happened_[unit] || is_under_way(unit); }
   std::vector<OpId> under_way() const;
   bool owns(OpId op) const { return under_way_.contains(op); }
   // When next() may have something although nothing completed.
@@ -66,10 +71,11 @@ class WorkList {
 
  private:
   bool is_ended() const { return stopped_ || (failure_ && !keeps_going_); }
-  void put_back(size_t unit, TimePoint now, bool at_once);
+  bool may_try_again(size_t unit, Code code) const;
 
   std::vector<uint64_t> bytes_;
   std::vector<uint32_t> attempts_;
+  std::vector<bool> may_have_happened_;
   Window window_;
   RetryOptions retry_;
   Rng rng_;
@@ -78,9 +84,11 @@ class WorkList {
   std::set<std::pair<TimePoint, size_t>> later_;  // to post at a time
   std::map<OpId, size_t> under_way_;
   std::optional<size_t> offered_;
-  bool full_ = false;  // the port refused: wait for a completion
+  bool full_ = false;           // the port refused: wait for a completion
+  uint32_t refusal_count_ = 0;  // in a row
   bool stopped_ = false;
   bool keeps_going_ = false;
+  bool insists_ = false;
   size_t done_count_ = 0;
   uint64_t done_bytes_ = 0;
   uint64_t attempt_count_ = 0;

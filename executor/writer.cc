@@ -7,54 +7,103 @@
 
 #include "executor/canary.h"
 
-// A writer knows nothing of other writers: it copies its pairs, and its receipt speaks for itself alone. R3: a copy
+// A writer knows nothing of other writers: it copies its pairs, and its receipts speak for itself alone. R3: a copy
 // that failed may have written any part of its destination; repeating it writes the same bytes, because pinned pages do
 // not change, and the target is not validated before the receipt.
 namespace crossdock {
+namespace {
+
+// Of a window, what one pair may have under way. Two operations keep the path to a target busy while completions are on
+// their way; the rest of the window goes to other targets.
+constexpr size_t kPairOperations = 2;
+
+// A target may be faster than the coordinator's message to this writer. Bounded, since messages come from outside; a
+// grant that is dropped here is repeated.
+constexpr size_t kEarlyGrantsMax = 65536;
+
+}  // namespace
 
 bool Writer::complete(const Completion& completion, TimePoint now) {
-  if (copies_ && copies_->complete(completion, now)) return true;
-  if (!checksums_) return false;
-  const std::optional<WorkList::Ended> ended = checksums_->complete(completion, now);
-  if (ended && ended->done) pairs_[ended->unit].crc32c = std::get<StepsChecksum>(completion.result).crc32c;
-  return ended.has_value();
+  if (const auto found = copies_.find(completion.op); found != copies_.end()) {
+    const Copy copy = found->second;
+    copies_.erase(found);
+    room_.leave(copy.bytes);
+    const std::optional<WorkList::Ended> ended = pairs_[copy.pair].list->complete(completion, now);
+    if (ended && ended->done) outcome_.bytes += copy.bytes;
+    take_turn(copy.pair);
+    return true;
+  }
+  for (const size_t number : begun_) {
+    Pair& pair = pairs_[number];
+    if (!pair.checksum || !pair.checksum->complete(completion, now)) continue;
+    if (const auto* sum = pair.checksum->result<StepsChecksum>()) pair.crc32c = sum->crc32c;
+    return true;
+  }
+  return false;
 }
 
+void Writer::take_turn(size_t number) {
+  if (std::exchange(pairs_[number].is_in_turn, true)) return;
+  turn_.push_back(number);
+}
+
+// Only while it executes: in other states nothing of them is posted.
 TimePoint Writer::wake_of_work() const {
-  return state_ == TransferState::kExecuting ? std::min(copies_->wake_at(), checksums_->wake_at()) : TimePoint::never();
-}
-
-void Writer::handle(const Message& message) {
-  if (const auto* job = std::get_if<JobBody>(&message.body)) {
-    if (state_ == TransferState::kExporting && !decision_) accept(job->job);
-  } else if (const auto* decision = std::get_if<DecisionBody>(&message.body)) {
-    decide(*decision);
+  TimePoint wake = TimePoint::never();
+  if (state_ != TransferState::kExecuting) return wake;
+  for (const size_t number : begun_) {
+    const Pair& pair = pairs_[number];
+    // One that is in turn waits for room, which a completion brings.
+    if (!pair.is_in_turn) wake = std::min(wake, pair.list->wake_at());
+    if (pair.checksum) wake = std::min(wake, pair.checksum->wake_at());
   }
+  return wake;
 }
 
-// A job of an earlier life of this participant names another binding, and is not for this one.
-// Steps are cut for this writer's transport here, once, so that a repetition posts the same batch.
-void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
-  const auto own = std::find_if(job->source_bindings.begin(), job->source_bindings.end(),
-                                [&](const AnyBinding& each) { return each == binding(); });
-  if (own == job->source_bindings.end()) return;
-  mail_.stop_all();
-  Diagnostics diagnostics(fmt::format("the work of {}", label()));
-  std::vector<uint64_t> batch_bytes;
-  for (const JobPair& each : pairs_of(*job, Role::kSource, options_.participant)) {
-    std::optional<PairWork> work = pair_work(*job->copies, *each.pair, options_.split, options_.batch, diagnostics);
-    if (!work) return fail(diagnostics.to_status(), TransferState::kDraining);
-    pairs_.push_back(
-        Pair{each.target, job->target_peers.at(each.target.participant), work->bytes, StepSpan(work->work), 0});
-    for (StepSpan& batch : work->batches) {
-      batch_bytes.push_back(batch.total_bytes());
-      batches_.push_back(std::move(batch));
+void Writer::hear(const Message& message) {
+  if (const auto* grant = std::get_if<GrantBody>(&message.body)) {
+    if (job_ == nullptr) {
+      if (early_grants_.size() < kEarlyGrantsMax) early_grants_.emplace(message.identity, message);
+      return;
     }
+    const auto found = pair_of_.find(message.identity);
+    if (found != pair_of_.end()) take_grant(pairs_[found->second], message, *grant);
+  } else if (const auto* ack = std::get_if<AckBody>(&message.body)) {
+    const auto found = pair_of_.find(message.identity);
+    if (found != pair_of_.end() && ack->role == Role::kTarget) mail_.stop(pairs_[found->second].peer, ack->kind);
   }
-  copies_.emplace(std::move(batch_bytes), options_.window, options_.retry, options_.seed + 1);
-  checksums_.emplace(std::vector<uint64_t>(job->checksum ? pairs_.size() : 0, 0), options_.window, options_.retry,
-                     options_.seed + 2);
+}
+
+// The job and this very life of the writer are what the target has granted its memory for.
+void Writer::take_grant(Pair& pair, const Message& message, const GrantBody& body) {
+  if (body.job != job_->digest || body.writer != identity()) return;
+  acknowledge(pair.peer, message);
+  if (pair.grant != nullptr) return;
+  pair.grant = std::make_shared<const Grant>(body.grant);
+  waiting_.push_back(pair_of_.at(pair.target));
+}
+
+// Served from a place of its own on: the writers' places are spread over the targets as evenly as the writers are.
+void Writer::accept(const std::shared_ptr<const TransferJob>& job) {
+  std::vector<JobPair> all = pairs_of(*job, Role::kSource, options_.participant);
+  const auto own = std::find_if(job->source_bindings.begin(), job->source_bindings.end(),
+                                [&](const AnyBinding& each) { return each->participant == options_.participant; });
+  const auto place = static_cast<size_t>(own - job->source_bindings.begin());
+  const size_t first = job->source_bindings.empty() ? 0 : place * all.size() / job->source_bindings.size();
+  std::rotate(all.begin(), all.begin() + static_cast<ptrdiff_t>(first), all.end());
+  for (const JobPair& each : all) {
+    Pair pair;
+    pair.copies = each.pair;
+    pair.target = each.target;
+    pair.peer = job->target_peers.at(each.target.participant);
+    pair_of_.emplace(pair.target, pairs_.size());
+    pairs_.push_back(std::move(pair));
+  }
   state_ = TransferState::kExecuting;
+  for (const auto& [target, message] : std::exchange(early_grants_, {})) {
+    const auto found = pair_of_.find(target);
+    if (found != pair_of_.end()) take_grant(pairs_[found->second], message, std::get<GrantBody>(message.body));
+  }
 }
 
 bool Writer::pin(TimePoint now, std::vector<Post>& posts) {
@@ -62,7 +111,7 @@ bool Writer::pin(TimePoint now, std::vector<Post>& posts) {
   if (first_.failure()) {
     fail(could_not("be pinned", *first_.failure()), TransferState::kDraining);
   } else if (first_.done()) {
-    mail_.repeat(options_.coordinator, "export", message(ExportBody{Role::kSource, binding()}));
+    report(ExportBody{Role::kSource, binding()});
     state_ = TransferState::kExporting;
   } else {
     return false;
@@ -70,38 +119,110 @@ bool Writer::pin(TimePoint now, std::vector<Post>& posts) {
   return true;
 }
 
-// Receipts go out for all targets together, after the last checksum.
+// Steps are cut for this writer's transport here, once, so that a repetition posts the same batch.
+bool Writer::open(size_t number) {
+  Pair& pair = pairs_[number];
+  Diagnostics diagnostics(fmt::format("the work of {}", label()));
+  pair.work = pair_work(*job_->copies, *pair.copies, options_.split, options_.batch, diagnostics);
+  if (!pair.work) {
+    fail(diagnostics.to_status(), TransferState::kDraining);
+    return false;
+  }
+  std::vector<uint64_t> bytes;
+  for (const StepSpan& batch : pair.work->batches) bytes.push_back(batch.total_bytes());
+  WindowLimits own = options_.window;
+  own.operation_count_max = std::min(own.operation_count_max, kPairOperations);
+  pair.list.emplace(std::move(bytes), own, options_.retry, options_.seed + 32 + 2 * number);
+  begun_.insert(number);
+  take_turn(number);
+  return true;
+}
+
+bool Writer::post_copies(TimePoint now, std::vector<Post>& posts) {
+  // Those whose wait is over.
+  for (const size_t number : begun_)
+    if (pairs_[number].list->wake_at() <= now) take_turn(number);
+  while (true) {
+    // Room is left and no pair that has begun has anything for it.
+    if (turn_.empty()) {
+      if (waiting_.empty() || !room_.has_room(1)) return true;
+      const size_t next = waiting_.front();
+      waiting_.pop_front();
+      if (!open(next)) return false;
+    }
+    Pair& pair = pairs_[turn_.front()];
+    const std::optional<size_t> unit = pair.list->next(now);
+    if (unit && !room_.has_room(pair.work->batches[*unit].total_bytes())) return true;
+    const size_t number = turn_.front();
+    turn_.pop_front();
+    pair.is_in_turn = false;
+    if (!unit) continue;
+    const StepSpan& batch = pair.work->batches[*unit];
+    const OpId op = ops_.next();
+    pair.list->started(*unit, op);
+    room_.enter(batch.total_bytes());
+    copies_.emplace(op, Copy{number, batch.total_bytes()});
+    ++outcome_.operations;
+    posts.push_back(Post{op, CopyPost{pair.grant, batch}});
+    take_turn(number);
+  }
+}
+
+// A receipt says that nothing is under way on its path: all copies of the pair have completed by then (R2). Checksums
+// read what was sent once no copy of the pair can be repeated any more.
+bool Writer::finish_pairs(TimePoint now, std::vector<Post>& posts) {
+  for (auto each = begun_.begin(); each != begun_.end();) {
+    Pair& pair = pairs_[*each];
+    if (const auto& failure = pair.list->failure()) {
+      fail(Status(failure->second.code(),
+                  fmt::format("{}: copy {} of {} to target '{}': {}", label(), failure->first + 1,
+                              pair.list->unit_count(), pair.target.participant.text(), failure->second.message())),
+           TransferState::kDraining);
+      return false;
+    }
+    if (pair.list->done() && job_->checksum) {
+      if (!pair.checksum)
+        pair.checksum.emplace(ChecksumPost{StepSpan(pair.work->work), StepEnd::kSource}, options_.retry,
+                              options_.seed + 33 + 2 * *each);
+      pair.checksum->advance(now, ops_, posts);
+      if (pair.checksum->failure()) {
+        fail(could_not("sum what it sent", *pair.checksum->failure()), TransferState::kDraining);
+        return false;
+      }
+    }
+    if (!pair.list->done() || (pair.checksum && !pair.checksum->done())) {
+      ++each;
+      continue;
+    }
+    mail_.repeat(pair.peer, "receipt",
+                 message(WriterReceipt{job_->digest, pair.target, pair.work->bytes, pair.crc32c}));
+    pair.work.reset();
+    ++done_count_;
+    each = begun_.erase(each);
+  }
+  return true;
+}
+
 bool Writer::execute(TimePoint now, std::vector<Post>& posts) {
-  post_due(*copies_, now, ops_, posts, [&](size_t unit) { return CopyPost{batches_[unit]}; });
-  // Checksums read what was sent once no copy can be repeated any more.
-  if (copies_->done())
-    post_due(*checksums_, now, ops_, posts, [&](size_t unit) {
-      return ChecksumPost{pairs_[unit].all, StepEnd::kSource};
-    });
-  if (copies_->failure()) {
-    const auto& [unit, status] = *copies_->failure();
-    fail(Status(status.code(),
-                fmt::format("{}: copy {} of {}: {}", label(), unit + 1, copies_->unit_count(), status.message())),
-         TransferState::kDraining);
-    return true;
-  }
-  if (checksums_->failure()) {
-    fail(could_not("sum what it sent", checksums_->failure()->second), TransferState::kDraining);
-    return true;
-  }
-  // A receipt says that nothing is under way on its path: all copies have completed by now (R2).
-  if (!copies_->done() || !checksums_->done()) return false;
-  for (const Pair& pair : pairs_)
-    mail_.repeat(pair.peer, "receipt", message(WriterReceipt{pair.target, pair.bytes, pair.crc32c, true}));
+  if (!post_copies(now, posts) || !finish_pairs(now, posts)) return true;
+  if (done_count_ < pairs_.size()) return false;
   state_ = TransferState::kReporting;
   return true;
 }
 
-std::vector<OpId> Writer::under_way() const {
-  std::vector<OpId> ops = first_.under_way();
-  for (const std::optional<WorkList>* list : {&copies_, &checksums_})
-    if (*list)
-      for (const OpId op : (*list)->under_way()) ops.push_back(op);
+std::string Writer::ungranted() const {
+  std::vector<std::string> names;
+  for (const Pair& pair : pairs_)
+    if (pair.grant == nullptr) names.push_back(pair.target.to_text());
+  return first_few(names);
+}
+
+std::vector<OpId> Writer::data_under_way() const {
+  std::vector<OpId> ops;
+  for (const auto& [op, copy] : copies_) ops.push_back(op);
+  for (const Pair& pair : pairs_)
+    if (pair.checksum)
+      for (const OpId op : pair.checksum->under_way()) ops.push_back(op);
   return ops;
 }
 
@@ -109,18 +230,16 @@ bool Writer::drain(TimePoint now, std::vector<Post>& posts) {
   if (drain_deadline_ == TimePoint::never()) {
     enter(TransferState::kDraining, now);
     first_.stop();
-    for (std::optional<WorkList>* list : {&copies_, &checksums_}) {
-      if (!*list) continue;
-      (*list)->stop();
-      for (const OpId op : (*list)->under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kTransport}});
+    for (Pair& pair : pairs_) {
+      if (pair.list) pair.list->stop();
+      if (pair.checksum) pair.checksum->stop();
     }
+    for (const OpId op : data_under_way()) posts.push_back(Post{op, CancelPost{CancelWhere::kTransport}});
   }
-  // On the way out, whatever the outcome: what was written before a failure is counted too.
-  outcome_.bytes = copies_ ? copies_->done_bytes() : 0;
-  outcome_.operations = copies_ ? copies_->attempt_count() : 0;
-  const std::vector<OpId> left = under_way();
+  std::vector<OpId> left = first_.under_way();
+  for (const OpId op : data_under_way()) left.push_back(op);
   // Copies read pinned pages until they complete (R2), so the pin outlives the decision.
-  if (!left.empty() && !is_broken(Canary::kReleaseBeforeDrain)) return quarantine(left, now);
+  if (!left.empty() && !is_broken(Canary::kReleaseBeforeDrain)) return quarantine_when_late(left, now);
   start_release(now);
   return true;
 }
@@ -140,11 +259,13 @@ bool Writer::step(TimePoint now, std::vector<Post>& posts) {
     default: break;
   }
   if (again || state_ >= TransferState::kDraining) return again;
-  return fail_when_late(now, TransferState::kDraining);
+  const std::string missing = state_ == TransferState::kExecuting ? ungranted() : "";
+  return fail_when_late(now, TransferState::kDraining,
+                        missing.empty() ? "" : fmt::format("{} has no grant of {} by its deadline", label(), missing));
 }
 
 void Writer::advance(TimePoint now, std::span<const Completion> completions, std::vector<Post>& posts) {
-  for (const Message& each : take(now, completions, posts)) handle(each);
+  take(now, completions, posts);
   while (step(now, posts)) {
   }
   mail_.advance(now, posts);

@@ -41,11 +41,11 @@ size_t FaultQueue::wait(std::span<Completion> out, TimePoint deadline) {
   }
 }
 
-Status FaultTransport::post_copy(OpId op, const StepSpan& steps) {
+Status FaultTransport::post_copy(OpId op, const Grant& grant, const StepSpan& steps) {
   const PortFault* fault = state_.next(PortCall::kCopy);
   TRY_STATUS(state_.post(
-      fault, PortCall::kCopy, op, [&] { return inside_.post_copy(op, steps); },
-      [&] { return inside_.post_copy(op, some_of(steps, state_.seed() + op.value())); }));
+      fault, PortCall::kCopy, op, [&] { return inside_.post_copy(op, grant, steps); },
+      [&] { return inside_.post_copy(op, grant, some_of(steps, state_.seed() + op.value())); }));
   if (fault == nullptr || fault->kind != PortFaultKind::kFlip || steps.steps().empty()) return Status();
   CHECK(flip_bit_ != nullptr);
   // The first byte that the copy writes. Flipped after it has landed, so the sender's checksum is right and the
@@ -62,9 +62,14 @@ Status FaultTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end
       nullptr);
 }
 
-Status FaultTransport::post_revoke(OpId op, const RegionKey& key) {
+Status FaultTransport::post_grant(OpId op, const GrantRequest& request) {
   return state_.post(
-      state_.next(PortCall::kRevoke), PortCall::kRevoke, op, [&] { return inside_.post_revoke(op, key); }, nullptr);
+      state_.next(PortCall::kGrant), PortCall::kGrant, op, [&] { return inside_.post_grant(op, request); }, nullptr);
+}
+
+Status FaultTransport::post_revoke(OpId op, const RevokeRequest& request) {
+  return state_.post(
+      state_.next(PortCall::kRevoke), PortCall::kRevoke, op, [&] { return inside_.post_revoke(op, request); }, nullptr);
 }
 
 FaultyTransportPorts::FaultyTransportPorts(const Ports& inside, PortFaultPlan plan, FlipBit flip_bit)

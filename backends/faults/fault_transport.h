@@ -34,9 +34,10 @@ class FaultTransport : public Transport {
   // `flip_bit` may be empty when the plan has no kFlip.
   FaultTransport(Transport& inside, FaultState& state, FlipBit flip_bit = {})
       : inside_(inside), state_(state), flip_bit_(std::move(flip_bit)) {}
-  Status post_copy(OpId op, const StepSpan& steps) override;
+  Status post_copy(OpId op, const Grant& grant, const StepSpan& steps) override;
   Status post_checksum(OpId op, const StepSpan& steps, StepEnd end) override;
-  Status post_revoke(OpId op, const RegionKey& key) override;
+  Status post_grant(OpId op, const GrantRequest& request) override;
+  Status post_revoke(OpId op, const RevokeRequest& request) override;
   void cancel(OpId op) override { inside_.cancel(op); }
 
  private:

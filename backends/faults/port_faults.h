@@ -12,6 +12,7 @@ namespace crossdock {
 enum class PortCall {
   kCopy,
   kChecksum,
+  kGrant,
   kRevoke,
   kBegin,
   kPut,
@@ -22,8 +23,13 @@ enum class PortCall {
   kRelease,
   kSend,
   kRecv,
+  kPin,
+  kReserve,
+  kValidate,
+  kActivate,
+  kReleaseHold,
 };
-inline constexpr size_t kPortCallCount = 12;
+inline constexpr size_t kPortCallCount = 18;
 
 enum class PortFaultKind {
   kFailBefore,  // nothing happens; kUnavailable

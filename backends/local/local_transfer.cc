@@ -22,7 +22,7 @@ constexpr size_t kWaitingMax = 1024;  // operations that a pool holds
 struct Node {
   Node(MemoryRegistry& registry, ThreadPool& pool, LocalRuntime& runtime, Role role, uint64_t total_bytes,
        CopyMeter* meter)
-      : transport(registry, pool, queue, total_bytes, meter), runtime_port(runtime, role, queue) {}
+      : transport(registry, pool, queue, total_bytes, meter), runtime_port(runtime, role, pool, queue) {}
 
   LocalQueue queue;
   LocalTransport transport;
@@ -69,6 +69,7 @@ ParticipantOptions local_participant_options(const LocalTransferRequest& request
                                              uint64_t number) {
   ParticipantOptions options = request.participant;
   options.operation = request.coordinator.operation;
+  options.attempt = request.coordinator.attempt;
   options.participant = participant;
   options.coordinator = PeerId(kCoordinatorName);
   // Each has its own, so that retries of several participants do not coincide.
@@ -86,6 +87,7 @@ LocalTransferReport run_local_transfer(const LocalTransferRequest& request, Loca
   DrivenTransfer transfer;
   DrivenCoordinator& coordinator = transfer.coordinator.emplace();
   coordinator.options = request.coordinator;
+  coordinator.options.reply_to = PeerId(kCoordinatorName);
   const auto add = [&](Role role, const AnyBinding& binding) {
     const ParticipantOptions options = local_participant_options(request, binding->participant, nodes.size() + 1);
     const PeerId peer = local_peer(role, options.participant);

@@ -16,7 +16,7 @@ namespace crossdock {
 
 struct LocalTransferRequest {
   CoordinatorOptions coordinator;  // without peers, which are filled in
-  ParticipantOptions participant;  // of each: operation, participant and coordinator are filled in
+  ParticipantOptions participant;  // of each: operation, attempt, participant and coordinator are filled in
   std::vector<AnyBinding> source_bindings;
   std::vector<AnyBinding> target_bindings;
   size_t thread_count = 0;  // that copy; 0: one for each processor

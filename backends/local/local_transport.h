@@ -22,9 +22,10 @@ class LocalTransport : public Transport {
                  CopyMeter* meter = nullptr)
       : memory_(memory), pool_(pool), queue_(queue), total_bytes_(total_bytes), meter_(meter) {}
 
-  Status post_copy(OpId op, const StepSpan& steps) override;
+  Status post_copy(OpId op, const Grant& grant, const StepSpan& steps) override;
   Status post_checksum(OpId op, const StepSpan& steps, StepEnd end) override;
-  Status post_revoke(OpId op, const RegionKey& key) override;
+  Status post_grant(OpId op, const GrantRequest& request) override;
+  Status post_revoke(OpId op, const RevokeRequest& request) override;
   void cancel(OpId op) override { cancelled_->cancel(op); }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "backends/store/store_state.h"
 #include "base/checked.h"
+#include "base/steady_clock.h"
 #include "model/wire/manifest.h"
 
 // The state is a few sets; the records are the truth, and the maps of State are derived from them.
@@ -84,13 +85,15 @@ StoreCore::State::State(std::unique_ptr<RecordTable> record_table, std::unique_p
       chunks(std::move(chunk_table)),
       // At least one chunk: a share is cut to what exists at all, so a smaller budget would not hold a chunk's buffer.
       staging(std::max<uint64_t>(options.staging_bytes, options.chunk_bytes)),
+      opened_at(TimePoint::from_ns(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+              .count())),
+      opened_steady(steady_now()),
       ledger(options.ledger) {}
 
 TimePoint StoreCore::State::now() const {
   if (options.clock) return options.clock();
-  return TimePoint::from_ns(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
+  return opened_at + (steady_now() - opened_steady);
 }
 
 bool StoreCore::State::is_leased(uint64_t sequence) const {
@@ -346,6 +349,7 @@ Result<TxnState> StoreCore::abort(const TxnId& txn) {
 Result<Found> StoreCore::lookup(const Lookup& lookup) {
   State& state = *state_;
   TRY_STATUS(check_name("the lease holder's name", lookup.lease.holder));
+  if (!lookup.lease.request.empty()) TRY_STATUS(check_name("the name of the look-up", lookup.lease.request));
   const std::lock_guard lock(state.mutex);
   // Leases that are over count until collect() runs; the limit bounds memory, not holders.
   if (state.leases.size() >= state.options.lease_count_max)
@@ -383,13 +387,19 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
       sequences.insert(record.sequence);
     }
   }
-  lease.id = LeaseId(++state.last_lease);
+  // The same question again, whose answer may have been lost: one lease, which holds what is found now (I4).
+  const std::pair<std::string, std::string> request(lookup.lease.holder, lookup.lease.request);
+  const auto known = request.second.empty() ? state.requested_leases.end() : state.requested_leases.find(request);
+  const bool is_again = known != state.requested_leases.end();
+  lease.id = is_again ? known->second : LeaseId(++state.last_lease);
   lease.holder = lookup.lease.holder;
   lease.end = now + lookup.lease.duration;
   lease.sequences.assign(sequences.begin(), sequences.end());
   // Before memory: on an error no publication is held by a lease that the caller never heard of.
   TRY_STATUS(state.write({{numbered_key(kLeasePrefix, lease.id.value()), encode(lease)}}, false));
   for (const uint64_t sequence : sequences) ++state.lease_counts[sequence];
+  if (is_again) state.count_off(state.leases.at(lease.id));
+  if (!request.second.empty()) state.requested_leases[request] = lease.id;
   found.lease = lease.id;
   found.lease_end = lease.end;
   state.leases[lease.id] = std::move(lease);
@@ -430,6 +440,18 @@ Result<AnyManifest> StoreCore::manifest(const ContentId& content) const {
   return state.manifest_of(record->sequence);
 }
 
+void StoreCore::State::count_off(const LeaseRecord& lease) {
+  for (const uint64_t sequence : lease.sequences)
+    if (--lease_counts[sequence] == 0) lease_counts.erase(sequence);
+}
+
+std::map<LeaseId, LeaseRecord>::iterator StoreCore::State::forget_lease(
+    std::map<LeaseId, LeaseRecord>::iterator lease) {
+  count_off(lease->second);
+  std::erase_if(requested_leases, [&](const auto& each) { return each.second == lease->first; });
+  return leases.erase(lease);
+}
+
 // Repeatable (R4): a lease that is not known is released already. The lease is gone before drop() is tried, so an error
 // of the drop does not bring it back; collect() then drops what is left (I4).
 Status StoreCore::release(LeaseId lease) {
@@ -439,9 +461,7 @@ Status StoreCore::release(LeaseId lease) {
   if (found == state.leases.end()) return Status();  // released before, or over
   const std::vector<uint64_t> sequences = found->second.sequences;
   TRY_STATUS(state.write({{numbered_key(kLeasePrefix, lease.value()), std::nullopt}}, false));
-  state.leases.erase(found);
-  for (const uint64_t sequence : sequences)
-    if (--state.lease_counts[sequence] == 0) state.lease_counts.erase(sequence);
+  state.forget_lease(found);
   for (const uint64_t sequence : sequences) {
     const auto publication = state.publications.find(sequence);
     // Looked up again in each round, because drop() releases the mutex.
@@ -590,9 +610,7 @@ Result<GcReport> StoreCore::State::collect(std::unique_lock<std::mutex>& lock) {
       continue;
     }
     forgotten.push_back({numbered_key(kLeasePrefix, lease->first.value()), std::nullopt});
-    for (const uint64_t sequence : lease->second.sequences)
-      if (--lease_counts[sequence] == 0) lease_counts.erase(sequence);
-    lease = leases.erase(lease);
+    lease = forget_lease(lease);
     ++report.leases_ended;
   }
   if (!forgotten.empty()) TRY_STATUS(write(std::move(forgotten), false));

@@ -301,7 +301,7 @@ Result<PutReceipt> StoreCore::put(const TxnId& txn, const PutStep& step, const M
     TRY(complete, state.ledger.fragment_taken(txn, step));
     if (!complete) {
       // Without checksums: the object is not complete, so there are none as stored.
-      return PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt, true};
+      return PutReceipt{txn, step.object, step.writer, step.steps.total_bytes(), std::nullopt};
     }
   }
   if (!is_whole) {
@@ -400,11 +400,15 @@ Result<GetReport> StoreCore::get(const GetStep& step, const MemoryRegistry& memo
   if (steps.empty()) return report;
   TRY_STATUS(check_reach(step.steps, object.object.id));
   const std::vector<RegionKey>& keys = step.steps.work().target_regions;
-  // Held until the get returns: a revoke of these regions waits for it (R6).
-  TRY(const std::vector<MemoryRegistry::Access> targets, memory.access_all(keys));
+  // Held until the get returns: a revoke of the grant waits for it (R6).
+  TRY(const std::vector<MemoryRegistry::Access> targets, memory.write_access_all(keys, step.grant, nullptr));
   for (const CopyStep& each : steps) {
-    TRY_STATUS(check_region(each.target_offset, each.target_span(), targets[each.target_region].bytes().size(),
-                            keys[each.target_region]));
+    const Range granted = targets[each.target_region].range();
+    TRY_STATUS(check_region(each.target_offset, each.target_span(), granted.end(), keys[each.target_region]));
+    if (each.target_offset < granted.begin())
+      return Status(Code::kInvalidArgument,
+                    fmt::format("a step to byte {} of region {} begins before byte {}, where the grant does",
+                                each.target_offset, keys[each.target_region].to_text(), granted.begin()));
     TRY_STATUS(check_region(each.source_offset, each.source_span(), object.object.bytes,
                             RegionKey{InstanceId("object"), object.object.id, std::nullopt, 0}));
   }

@@ -105,6 +105,8 @@ struct StoreCore::State {
   Result<std::string> required_record(const std::string& key) const;
   Result<AnyManifest> manifest_of(uint64_t sequence);
   bool is_leased(uint64_t sequence) const;
+  void count_off(const LeaseRecord& lease);
+  std::map<LeaseId, LeaseRecord>::iterator forget_lease(std::map<LeaseId, LeaseRecord>::iterator lease);
   // Whether look-ups find it.
   static bool is_live(const PublicationRecord& record, TimePoint time) {
     return !record.removed && (!record.expires || *record.expires > time || !record.pins.empty());
@@ -140,6 +142,11 @@ struct StoreCore::State {
   // Waited for without the mutex: a get that waits must not stop the put that will give memory back.
   mutable Staging staging;
 
+  // Where no clock is given: the system's when the store was opened, and from then on a clock that nobody sets. A step
+  // of the system's clock must not end leases.
+  const TimePoint opened_at;
+  const TimePoint opened_steady;
+
   // Guards all that follows.
   mutable std::mutex mutex;
   UploadLedger ledger;
@@ -149,6 +156,9 @@ struct StoreCore::State {
   std::map<std::string, uint64_t> published_bytes;
   std::map<LeaseId, LeaseRecord> leases;
   std::map<uint64_t, uint64_t> lease_counts;  // by publication
+  // Of look-ups that may be repeated, by holder and request. Not in the records: after a restart a repetition gets
+  // another lease, and the first one runs out.
+  std::map<std::pair<std::string, std::string>, LeaseId> requested_leases;
   // The last numbers that were given out; numbers are never given twice in the life of a store.
   uint64_t last_segment = 0;
   uint64_t last_sequence = 0;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "model/kv/binding_rules.h"
+#include "model/wire/documents.h"
+#include "planner/kv/plan_json.h"
 #include "planner/kv/plan_side.h"
 
 namespace crossdock {
@@ -15,6 +17,13 @@ namespace {
 void sort_by_participant(std::vector<AnyBinding>& bindings) {
   std::sort(bindings.begin(), bindings.end(),
             [](const AnyBinding& a, const AnyBinding& b) { return a->participant < b->participant; });
+}
+
+// All are of KV cache: kv_bindings() made sure.
+std::vector<Sha256Digest> digests_of(const std::vector<AnyBinding>& bindings) {
+  std::vector<Sha256Digest> digests;
+  for (const AnyBinding& binding : bindings) digests.push_back(digest(*binding.as<RuntimeBinding>()));
+  return digests;
 }
 
 PlanCacheLimits limits_of(const KvTransfer& transfer) {
@@ -78,6 +87,7 @@ Result<std::shared_ptr<TransferJob>> KvTransferPlanner::make_job(const std::stri
                               CachedSide{target, documents.target, std::move(*target_bindings)}, diagnostics);
   });
   if (job->copies == nullptr) return diagnostics.to_status();
+  job->digest = job_digest(digest(*kv_plan(job->plan)), digests_of(sources), digests_of(targets));
   job->source_bindings = std::move(sources);
   job->target_bindings = std::move(targets);
   return job;

@@ -10,8 +10,8 @@ namespace crossdock {
 namespace {
 
 // In the order of Completion::result.
-constexpr std::array<std::string_view, 8> kResultKinds = {"nothing", "receipt",  "transaction", "found",
-                                                          "report",  "checksum", "message",     "binding"};
+constexpr std::array<std::string_view, 9> kResultKinds = {"nothing",  "receipt", "transaction", "found", "report",
+                                                          "checksum", "message", "binding",     "grant"};
 static_assert(kResultKinds.size() == std::variant_size_v<CompletionResult::Variant>);
 constexpr std::array<std::string_view, 3> kPhaseNames = {"open", "committed", "aborted"};
 
@@ -26,7 +26,6 @@ namespace {
 constexpr auto kPutReceipt = [](auto& fields, auto& receipt) {
   fields.required("bytes", receipt.bytes, number());
   fields.required("object", receipt.object, kText);
-  fields.required("path_quiet", receipt.path_quiet, kBoolean);
   fields.optional("stored", receipt.stored, kStoredObject);
   fields.required("txn", receipt.txn, kText);
   fields.required("writer", receipt.writer, kText);
@@ -73,12 +72,13 @@ auto result_with(Documents& documents) {
     const auto binding = [&documents](auto& inside, auto& answer) {
       inside.given("binding", answer != nullptr, answer, named_by(documents));
     };
-    describe_variant(fields, result, alternative<PutReceipt>(kResultKinds[1], kPutReceipt),
-                     alternative<TxnState>(kResultKinds[2], kTransaction),
-                     alternative<Found>(kResultKinds[3], found_with(documents)),
-                     alternative<GetReport>(kResultKinds[4], kReport),
-                     alternative<StepsChecksum>(kResultKinds[5], kChecksum),
-                     alternative<Message>(kResultKinds[6], message), alternative<AnyBinding>(kResultKinds[7], binding));
+    const auto granted = [](auto& inside, auto& answer) { inside.required("grant", answer, kGrant); };
+    describe_variant(
+        fields, result, alternative<PutReceipt>(kResultKinds[1], kPutReceipt),
+        alternative<TxnState>(kResultKinds[2], kTransaction),
+        alternative<Found>(kResultKinds[3], found_with(documents)), alternative<GetReport>(kResultKinds[4], kReport),
+        alternative<StepsChecksum>(kResultKinds[5], kChecksum), alternative<Message>(kResultKinds[6], message),
+        alternative<AnyBinding>(kResultKinds[7], binding), alternative<Grant>(kResultKinds[8], granted));
   });
 }
 

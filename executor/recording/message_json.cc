@@ -10,16 +10,26 @@ namespace {
 constexpr auto kReceipt = [](auto& fields, auto& body) {
   fields.required("bytes", body.bytes, number());
   fields.required("crc32c", body.crc32c, kUint32);
-  fields.required("path_quiet", body.path_quiet, kBoolean);
+  fields.required("job", body.job, kDigest);
   fields.required("target", body.target, kIdentity);
+};
+
+constexpr auto kGrant = [](auto& fields, auto& body) {
+  fields.required("grant", body.grant, form::kGrant);
+  fields.required("job", body.job, kDigest);
+  fields.required("writer", body.writer, kIdentity);
 };
 
 constexpr auto kFailure = [](auto& fields, auto& body) {
   fields.required("cause", body.cause, kStatus);
   fields.required("role", body.role, kRole);
+  fields.required("waited", body.waited, kBoolean);
 };
 
-constexpr auto kReady = [](auto& fields, auto& body) { fields.required("bytes", body.bytes, number()); };
+constexpr auto kReady = [](auto& fields, auto& body) {
+  fields.required("bytes", body.bytes, number());
+  fields.required("job", body.job, kDigest);
+};
 
 constexpr auto kDecision = [](auto& fields, auto& body) {
   fields.required("activate", body.activate, kBoolean);
@@ -27,7 +37,23 @@ constexpr auto kDecision = [](auto& fields, auto& body) {
 };
 
 constexpr auto kDone = [](auto& fields, auto& body) {
-  fields.required("activated", body.activated, kBoolean);
+  fields.required("pages", body.pages, choice<PagesEnd>(kPagesEndNames));
+  fields.required("role", body.role, kRole);
+};
+
+constexpr auto kQuery = [](auto& fields, auto& body) { fields.required("reply_to", body.reply_to, kText); };
+
+constexpr auto kKnown = [](auto& fields, auto& body) {
+  fields.required("decision", body.decision, object(kDecision));
+  fields.optional("done", body.done, object(kDone));
+  fields.optional("failure", body.failure, kStatus);
+  fields.required("is_decided", body.is_decided, kBoolean);
+  fields.required("role", body.role, kRole);
+  fields.required("was_ready", body.was_ready, kBoolean);
+};
+
+constexpr auto kAck = [](auto& fields, auto& body) {
+  fields.required("of", body.kind, kText);
   fields.required("role", body.role, kRole);
 };
 
@@ -44,15 +70,18 @@ auto body_with(Documents& documents) {
     };
     describe_variant(
         fields, body, alternative<ExportBody>(kMessageKinds[0], export_body),
-        alternative<JobBody>(kMessageKinds[1], job_body), alternative<WriterReceipt>(kMessageKinds[2], kReceipt),
-        alternative<FailureBody>(kMessageKinds[3], kFailure), alternative<ReadyBody>(kMessageKinds[4], kReady),
-        alternative<DecisionBody>(kMessageKinds[5], kDecision), alternative<DoneBody>(kMessageKinds[6], kDone));
+        alternative<JobBody>(kMessageKinds[1], job_body), alternative<GrantBody>(kMessageKinds[2], kGrant),
+        alternative<WriterReceipt>(kMessageKinds[3], kReceipt), alternative<FailureBody>(kMessageKinds[4], kFailure),
+        alternative<ReadyBody>(kMessageKinds[5], kReady), alternative<DecisionBody>(kMessageKinds[6], kDecision),
+        alternative<DoneBody>(kMessageKinds[7], kDone), alternative<QueryBody>(kMessageKinds[8], kQuery),
+        alternative<KnownBody>(kMessageKinds[9], kKnown), alternative<AckBody>(kMessageKinds[10], kAck));
   });
 }
 
 template <class Documents>
 auto message_fields(Documents& documents) {
   return [&documents](auto& fields, auto& message) {
+    fields.required("attempt", message.attempt, kText);
     fields.required("body", message.body, body_with(documents));
     fields.required("identity", message.identity, kIdentity);
     fields.required("operation", message.operation, kText);

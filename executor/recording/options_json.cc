@@ -33,6 +33,7 @@ template <class Documents>
 auto participant_options(Documents& documents) {
   return [&documents](auto& fields, auto& record) {
     auto& options = record.options;
+    fields.required("attempt", options.attempt, form::kText);
     fields.required("batch", options.batch, form::kBatch);
     fields.required("coordinator", options.coordinator, form::kText);
     fields.required("decision_wait_ns", options.decision_wait, form::kNanoseconds);
@@ -54,15 +55,20 @@ template <class Documents>
 auto coordinator_options(Documents& documents) {
   return [&documents](auto& fields, auto& record) {
     auto& options = record.options;
+    fields.required("attempt", options.attempt, form::kText);
     fields.required("checksum", options.checksum, form::kBoolean);
     fields.required("done_wait_ns", options.done_wait, form::kNanoseconds);
+    fields.required("instance", options.instance, form::kText);
     fields.required("job", record.transfer, form::job_context(documents));
     fields.required("operation", options.operation, form::kText);
+    fields.required("reply_to", options.reply_to, form::kText);
     fields.required("report_wait_ns", options.report_wait, form::kNanoseconds);
     fields.required("resend", options.resend, form::kRetry);
     fields.required("seed", options.seed, form::number());
     fields.required("sources", options.sources, form::list_of(kPeerAddress));
+    fields.required("takes_over", options.takes_over, form::kBoolean);
     fields.required("targets", options.targets, form::list_of(kPeerAddress));
+    fields.required("term", options.term, form::number());
     fields.required("timeout_ns", options.timeout, form::kNanoseconds);
   };
 }
@@ -103,6 +109,7 @@ auto upload_options(Documents& documents) {
 constexpr auto kLease = form::object([](auto& fields, auto& lease) {
   fields.required("duration_ns", lease.duration, form::kNanoseconds);
   fields.required("holder", lease.holder, form::kText);
+  fields.required("request", lease.request, form::kText);
 });
 
 template <class Documents>
@@ -112,6 +119,7 @@ auto restore_options(Documents& documents) {
     auto& restore = record.restore;
     using Prefix = std::shared_ptr<const PrefixRestore>;
     const bool is_prefix = std::holds_alternative<Prefix>(restore.what);
+    fields.required("attempt", options.attempt, form::kText);
     fields.required("drain_ns", options.drain, form::kNanoseconds);
     fields.required("get_bytes_max", restore.limits.get_bytes_max, form::number());
     fields.required("lease", options.lease, kLease);

@@ -24,6 +24,28 @@ constexpr auto kRegion = form::object([](FieldWriter& fields, const RegionKey& k
   fields.required("region", key.id, form::kText);
 });
 
+constexpr auto kGrantRange = form::object([](FieldWriter& fields, const GrantRange& range) {
+  fields.required("bytes", range.bytes, form::kInterval);
+  fields.required("region", range.region, kRegion);
+});
+
+constexpr auto kGrantRequest = form::object([](FieldWriter& fields, const GrantRequest& request) {
+  fields.required("id", request.id, form::kText);
+  fields.required("ranges", request.ranges, form::list_of(kGrantRange));
+  fields.required("writers", request.writers, form::list_of(form::kText));
+});
+
+constexpr auto kRevoke = form::object([](FieldWriter& fields, const RevokeRequest& request) {
+  fields.required("grant", request.id, form::kText);
+  fields.required("is_clean", request.is_clean, form::kBoolean);
+});
+
+constexpr auto kHold = form::object([](FieldWriter& fields, const HoldId& hold) {
+  fields.required("attempt", hold.attempt, form::kText);
+  fields.required("operation", hold.operation, form::kText);
+  fields.required("participant", hold.participant, form::kText);
+});
+
 std::string regions_text(const std::vector<RegionKey>& regions) {
   JsonWriter out;
   form::list_of(kRegion).write(out, regions);
@@ -74,6 +96,7 @@ auto commit_with(DocumentNamer& namer) {
 constexpr auto kLookup = form::object([](FieldWriter& fields, const Lookup& lookup) {
   fields.required("holder", lookup.lease.holder, form::kText);
   fields.required("lease_ns", lookup.lease.duration, form::kNanoseconds);
+  fields.required("request", lookup.lease.request, form::kText);
   if (const auto* content = std::get_if<ContentId>(&lookup.key))
     fields.required("snapshot", *content, form::kDigest);
   else
@@ -86,6 +109,7 @@ constexpr auto kFoundObject = form::object([](FieldWriter& fields, const FoundOb
 });
 
 constexpr auto kGet = form::object([](FieldWriter& fields, const GetStep& step) {
+  fields.required("grant", step.grant, form::kText);
   fields.required("lease", step.lease, form::number());
   fields.required("object", *step.object, kFoundObject);
   fields.required("steps", step.steps, kSteps);
@@ -103,12 +127,16 @@ auto send_with(DocumentNamer& namer) {
 // One lambda for each call, so a call that is added to Post and forgotten here does not compile.
 void describe_call(FieldWriter& fields, const Post& post, DocumentNamer& namer) {
   std::visit(Overloaded{
-                 [&](const CopyPost& copy) { fields.required("steps", copy.steps, kSteps); },
+                 [&](const CopyPost& copy) {
+                   fields.required("steps", copy.steps, kSteps);
+                   fields.required("under", copy.grant->id, form::kText);
+                 },
                  [&](const ChecksumPost& sum) {
                    fields.required("side", sum.end, form::choice<StepEnd>(kStepEndNames));
                    fields.required("steps", sum.steps, kSteps);
                  },
-                 [&](const RevokePost& revoke) { fields.required("region", revoke.key, kRegion); },
+                 [&](const GrantPost& grant) { fields.required("request", grant.request, kGrantRequest); },
+                 [&](const RevokePost& revoke) { fields.required("revoke", revoke.request, kRevoke); },
                  [&](const BeginPost& begin) { fields.required("target", begin, kBegin); },
                  [&](const PutPost& put) { fields.required("put", put, kPut); },
                  [&](const CommitPost& commit) { fields.required("publication", commit, commit_with(namer)); },
@@ -119,7 +147,7 @@ void describe_call(FieldWriter& fields, const Post& post, DocumentNamer& namer) 
                  [&](const SendPost& send) { fields.required("send", send, send_with(namer)); },
                  [](const RecvPost&) {},
                  [&](const RuntimePost& runtime) {
-                   fields.required("participant", runtime.participant, form::kText);
+                   fields.required("page_hold", runtime.hold, kHold);
                    fields.required("runtime", runtime.call, form::choice<RuntimeCall>(kRuntimeCallNames));
                  },
                  [&](const CancelPost& cancel) {

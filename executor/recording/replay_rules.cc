@@ -53,6 +53,7 @@ Status check_prefix(const PrefixRestore& prefix, const ReplayLimits& limits) {
 Answer answer_of(const Post& post) {
   return std::visit(Overloaded{
                         [](const ChecksumPost&) -> Answer { return StepsChecksum(); },
+                        [](const GrantPost&) -> Answer { return Grant(); },
                         [](const BeginPost&) -> Answer { return TxnState(); },
                         [](const CommitPost&) -> Answer { return TxnState(); },
                         [](const AbortPost&) -> Answer { return TxnState(); },

@@ -56,6 +56,9 @@ inline constexpr auto kIdentity = object([](auto& fields, auto& identity) {
   fields.required("participant", identity.participant, kText);
 });
 
+// Its opaque part is a right, and means nothing to a replay: it is left out.
+inline constexpr auto kGrant = object([](auto& fields, auto& grant) { fields.required("id", grant.id, kText); });
+
 inline constexpr auto kStoredObject = object([](auto& fields, auto& stored) {
   fields.required("bytes", stored.bytes, number());
   fields.required("chunk_bytes", stored.chunk_bytes, number());

@@ -53,9 +53,9 @@ class FaultDraw {
     return kEvents[rng_.below(kEvents.size())];
   }
   std::string any_operation(FaultTexts among) {
-    constexpr std::array<std::string_view, 15> kAll = {"copy",    "checksum", "revoke",   "pin",   "reserve",
-                                                       "release", "activate", "validate", "begin", "put",
-                                                       "commit",  "abort",    "lookup",   "get",   "release-lease"};
+    constexpr std::array<std::string_view, 16> kAll = {
+        "copy",     "checksum", "grant", "revoke", "pin",   "reserve", "release", "activate",
+        "validate", "begin",    "put",   "commit", "abort", "lookup",  "get",     "release-lease"};
     if (among.size() == 1) return std::string(among.front());
     if (among.empty()) among = kAll;
     return std::string(among[rng_.below(among.size())]);

@@ -70,7 +70,7 @@ void UploadRun::check_end() {
   if (node_ == nullptr || node_->is_dead()) return;
   const UploadOutcome& outcome = protocol_->outcome();
   check_node(*node_, outcome.lost);
-  for (const auto& member : source_->members) check_pages(*member, !outcome.released);
+  for (const auto& member : source_->members) check_pages(*member, outcome.quarantined);
   world_.checks().check(Invariant::kI5, world_.now(),
                         !outcome.committed && outcome.cause.ok() ? "the upload failed without a cause" : "");
 }
@@ -98,6 +98,11 @@ std::string UploadRun::read_back(StoreCore& core, Found found) {
     if (const Status added = member->memory->register_in(registry); !added.ok()) return added.message();
     bindings.push_back(member->binding);
   }
+  const GrantId grant("read back");
+  GrantRequest request_all{grant, {}, {}};
+  for (const AnyBinding& binding : bindings)
+    for (GrantRange& range : grant_ranges(*binding)) request_all.ranges.push_back(std::move(range));
+  if (const Status granted = registry.grant(request_all); !granted.ok()) return granted.message();
   const LeaseId lease = found.lease;
   KvRestore restore;
   restore.target = side->placement;
@@ -105,6 +110,7 @@ std::string UploadRun::read_back(StoreCore& core, Found found) {
   if (!job.ok()) return job.status().message();
   for (GetStep get : job.value()->gets) {
     get.lease = lease;
+    get.grant = grant;
     if (const auto got = core.get(get, registry); !got.ok()) return got.status().message();
   }
   for (const auto& member : side->members) {
@@ -146,6 +152,7 @@ Status RestoreRun::prepare() {
   TRY_STATUS(make_side(Role::kTarget, target_));
   RestoreOptions options;
   options.operation = OperationId(spec_.name);
+  options.attempt = attempt();
   KvRestore restore;
   restore.target = target_->placement;
   restore.what = digest(*snapshot_);
@@ -187,7 +194,7 @@ void RestoreRun::check_end() {
   const RestoreOutcome& outcome = protocol_->outcome();
   check_node(*node_, outcome.lost);
   for (const auto& member : target_->members) {
-    check_pages(*member, !outcome.released);
+    check_pages(*member, outcome.quarantined);
     world_.checks().check(Invariant::kI5, world_.now(),
                           outcome.activated && !member->is_active
                               ? fmt::format("the restore succeeded although '{}' is not active", member->name)

@@ -13,6 +13,7 @@ namespace crossdock {
 ParticipantOptions TransferRun::participant_options(const ParticipantId& participant) {
   ParticipantOptions options;
   options.operation = OperationId(spec_.name);
+  options.attempt = attempt();
   options.participant = participant;
   options.coordinator = PeerId(spec_.name + " coordinator");
   options.timeout = spec_.timeout;
@@ -50,13 +51,16 @@ Status TransferRun::prepare() {
   TRY_STATUS(make_side(Role::kTarget, target_));
   CoordinatorOptions options;
   options.operation = OperationId(spec_.name);
+  options.attempt = attempt();
+  options.instance = InstanceId(spec_.name + " coordinator, life 1");
+  options.reply_to = PeerId(spec_.name + " coordinator");
   KvTransfer transfer;
   transfer.documents = TransferDocuments{source_->placement, target_->placement, snapshot_};
   options.planner = std::make_shared<const KvTransferPlanner>(std::move(transfer));
   options.checksum = spec_.checksum;
   options.timeout = spec_.timeout;
   options.report_wait = spec_.wait;
-  options.done_wait = spec_.wait;
+  options.done_wait = spec_.drain + spec_.drain + spec_.wait;  // as the library's defaults are to each other
   options.seed = world_.options().seed;
   const auto add = [&](Role role, ScenarioSide& side, std::vector<PeerAddress>& addresses) {
     for (size_t i = 0; i < side.members.size(); ++i) {
@@ -138,7 +142,7 @@ void TransferRun::conclude() {
     if (was_active(i)) ++active;
   bool is_quarantined = false;
   for (const Process& process : processes_)
-    if (!process.node->is_dead()) is_quarantined |= process.protocol->outcome().quarantined;
+    if (!process.node->is_dead()) is_quarantined |= process.protocol->outcome().quarantined.has_value();
   // By what the runtime made active in any life of a target, and not by the coordinator's word.
   result_.verdict = active == target_->members.size() ? "activated"
                     : active > 0                      ? "partly"
@@ -181,11 +185,13 @@ void TransferRun::check_end() {
     if (process.node->is_dead()) continue;
     const ParticipantOutcome& outcome = process.protocol->outcome();
     check_node(*process.node, outcome.lost);
-    check_pages(*process.member, outcome.quarantined || !outcome.released);
+    check_pages(*process.member,
+                outcome.quarantined ? std::vector<Remains>{*outcome.quarantined} : std::vector<Remains>());
     const bool is_target = process.role == Role::kTarget;
     checks.check(
         Invariant::kI5, now,
-        is_target && !outcome.quarantined && outcome.activated != process.member->is_active
+        is_target && !(outcome.quarantined && outcome.quarantined->may_be_active) &&
+                outcome.activated != process.member->is_active
             ? fmt::format("'{}' says that it is {}active", process.member->name, outcome.activated ? "" : "not ")
             : "");
     checks.check(Invariant::kI5, now,

@@ -57,6 +57,8 @@ class WorkRun : private SimRuntimeHooks {
   // Starts a process that drives the protocol.
   SimNode& launch(const PeerId& peer, const Place& place, Protocol& protocol, const std::vector<SimMember*>& members,
                   SimStore* store);
+  // Names of works differ, so it is used once; and equal seeds have equal names (I7).
+  AttemptId attempt() const { return AttemptId(spec_.name + ", attempt 1"); }
   Place coordinator_place() const { return Place{spec_.coordinator_machine, PlaceKind::kDram, 0}; }
   // Whether no copy into its targets was repeated; empty: what lies in them did not come by copies.
   virtual std::optional<bool> copies_once() const { return std::nullopt; }
@@ -64,7 +66,8 @@ class WorkRun : private SimRuntimeHooks {
   // The node's protocol is in another state than before.
   virtual void entered_state(const SimNode& node) { (void)node; }
   void check_node(const SimNode& node, const std::vector<OpId>& lost);
-  void check_pages(const SimMember& member, bool is_quarantined);
+  // `quarantined`: what the protocols of this member said that they could not give back.
+  void check_pages(const SimMember& member, const std::vector<Remains>& quarantined);
 
   SimWorld& world_;
   const Scenario& scenario_;

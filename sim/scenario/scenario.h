@@ -55,10 +55,10 @@ struct WorkSpec {
   std::optional<Duration> ttl;
   Duration lease = Duration::from_s(1);
   uint32_t coordinator_machine = 0;  // also of the process that uploads or restores
-  bool checksum = false;
+  bool checksum = true;
   Duration timeout = Duration::from_s(2);
   Duration drain = Duration::from_s(1);
-  Duration wait = Duration::from_ms(500);  // for the decision, for all "done" messages, for each participant's report
+  Duration wait = Duration::from_ms(500);  // for the decision, for each participant's report, for a lost "done"
   uint32_t window_operations = 4;
   uint64_t window_bytes = uint64_t{256} << 20;
   uint64_t batch_bytes = uint64_t{64} << 20;

@@ -49,67 +49,88 @@ Status SimMemory::add(SimMember& member, bool carries_bytes) {
   return Status();
 }
 
-Status SimMemory::grant(SimMember& member) {
+Status SimMemory::register_regions(SimMember& member) {
   for (const Region& region : (*member.binding)->regions) {
     const RegionKey key = RegionKey::of(**member.binding, region);
-    Grant grant{&member, region.bytes, std::nullopt};
-    if (member.memory) grant.memory = member.memory->find(key);
-    const bool is_new = grants_.try_emplace(key, grant).second;
+    Registered registered{&member, region.bytes, std::nullopt};
+    if (member.memory) registered.memory = member.memory->find(key);
+    const bool is_new = regions_.insert_or_assign(key, registered).second;
     // An epoch that comes twice would let a late write of the first operation land in the second one's pages.
     checks_.check(Invariant::kI3, now_(),
                   is_new ? "" : fmt::format("region {} is registered a second time under its epoch", key.to_text()));
-    if (!is_new) {
-      grants_[key] = grant;
-      registry_.remove(key);
-    }
-    if (grant.memory) TRY_STATUS(registry_.add(key, *grant.memory));
+    if (!is_new) registry_.remove(key);
+    if (registered.memory) TRY_STATUS(registry_.add(key, *registered.memory));
   }
   return Status();
 }
 
 Status SimMemory::add_region(SimMember& member, const RegionKey& key, std::span<std::byte> bytes) {
   TRY_STATUS(registry_.add(key, bytes));
-  grants_[key] = Grant{&member, bytes.size(), bytes};
+  regions_[key] = Registered{&member, bytes.size(), bytes};
   return Status();
 }
 
 void SimMemory::remove_region(const RegionKey& key) {
   registry_.remove(key);
-  grants_.erase(key);
+  regions_.erase(key);
 }
 
-const SimMemory::Grant* SimMemory::find(const RegionKey& key) const {
-  const auto found = grants_.find(key);
-  return found == grants_.end() ? nullptr : &found->second;
-}
-
-Status SimMemory::usable(const RegionKey& key) const {
-  const Grant* const grant = find(key);
-  if (grant == nullptr) return not_registered(key);
-  if (grant->is_revoked) return Status(Code::kConflict, fmt::format("region {} was revoked", key.to_text()));
-  return Status();
+const SimMemory::Registered* SimMemory::find(const RegionKey& key) const {
+  const auto found = regions_.find(key);
+  return found == regions_.end() ? nullptr : &found->second;
 }
 
 SimMember* SimMemory::owner(const RegionKey& key) const {
-  const Grant* const grant = find(key);
-  return grant == nullptr ? nullptr : grant->member;
+  const Registered* const registered = find(key);
+  return registered == nullptr ? nullptr : registered->member;
+}
+
+// The same rules as the registry's, which has the regions only where bytes are carried.
+Status SimMemory::grant(const GrantRequest& request) {
+  bool has_bytes = !request.ranges.empty();
+  for (const GrantRange& range : request.ranges) {
+    const Registered* const registered = find(range.region);
+    if (registered == nullptr) return not_registered(range.region);
+    if (range.bytes.end() > registered->bytes)
+      return Status(Code::kInvalidArgument, fmt::format("a grant ends at byte {} of region {} of {} bytes",
+                                                        range.bytes.end(), range.region.to_text(), registered->bytes));
+    has_bytes &= registered->memory.has_value();
+  }
+  const auto [entry, is_new] = grants_.try_emplace(request.id, Granted{request, false});
+  if (entry->second.is_revoked)
+    return Status(Code::kConflict, fmt::format("grant '{}' was revoked", request.id.text()));
+  if (!is_new && entry->second.request != request)
+    return Status(Code::kConflict, fmt::format("grant '{}' was given for something else", request.id.text()));
+  return has_bytes ? registry_.grant(request) : Status();
 }
 
 // At once; that what is under way is stopped first is the work of SimWorld::revoke().
-Status SimMemory::revoke(const RegionKey& key) {
-  const auto found = grants_.find(key);
-  if (found == grants_.end()) return not_registered(key);
-  found->second.is_revoked = true;
-  return found->second.memory ? registry_.revoke(key) : Status();
+Status SimMemory::revoke(const GrantId& grant) {
+  grants_[grant].is_revoked = true;
+  return registry_.revoke(grant);
 }
 
-Status SimMemory::check_copy(const StepSpan& steps) const {
+bool SimMemory::is_live(const GrantId& grant) const {
+  const auto found = grants_.find(grant);
+  return found != grants_.end() && !found->second.is_revoked;
+}
+
+Status SimMemory::check_copy(const GrantId& grant, const StepSpan& steps) const {
+  if (!is_live(grant))
+    return Status(Code::kConflict, fmt::format("grant '{}' is not given, or was revoked", grant.text()));
+  const GrantRequest& request = grants_.at(grant).request;
   for (const CopyStep& step : steps.steps()) {
     const RegionKey& source = steps.work().source_regions[step.source_region];
     const RegionKey& target = steps.work().target_regions[step.target_region];
-    TRY_STATUS(usable(source));
-    TRY_STATUS(usable(target));
-    if (!fits(step, find(source)->bytes, find(target)->bytes))
+    if (find(source) == nullptr) return not_registered(source);
+    if (find(target) == nullptr) return not_registered(target);
+    const auto range = std::find_if(request.ranges.begin(), request.ranges.end(),
+                                    [&](const GrantRange& each) { return each.region == target; });
+    if (range == request.ranges.end() ||
+        !std::binary_search(request.writers.begin(), request.writers.end(), source.owner))
+      return Status(Code::kConflict, fmt::format("grant '{}' does not let '{}' write into region {}", grant.text(),
+                                                 source.owner.text(), target.to_text()));
+    if (!fits(step, find(source)->bytes, range->bytes.end()) || step.target_offset < range->bytes.begin())
       return Status(Code::kInvalidArgument,
                     fmt::format("a step of {} bytes from region {} to region {} leaves one of them", step.total_bytes(),
                                 source.to_text(), target.to_text()));
@@ -125,9 +146,10 @@ void SimMemory::check_target(const SimMember& member) {
   checks_.check(Invariant::kI3, now_(), wrong);
 }
 
-// Where the world does what a network interface does: bytes land as long as the grant exists, whatever the runtime has
+// Where the world does what a network interface does: bytes land as long as the grant is live, whatever the runtime has
 // done with the pages meanwhile. The check of I3 then finds what would be silent corruption on a real machine.
-Status SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip) {
+Status SimMemory::land(const GrantId& grant, const StepSpan& steps, uint64_t begin, uint64_t end, bool flip) {
+  if (begin < end && !is_live(grant)) return Status(Code::kConflict, "a grant ended before all had landed");
   Status status;
   const CopyWork* work = steps.steps().empty() ? nullptr : &steps.work();
   uint64_t at = 0;
@@ -140,10 +162,10 @@ Status SimMemory::land(const StepSpan& steps, uint64_t begin, uint64_t end, bool
     const uint64_t before = at;
     at += total;
     if (first >= last || before >= end) continue;
-    const Grant* const target = find(work->target_regions[step.target_region]);
-    const Grant* const source = find(work->source_regions[step.source_region]);
-    if (source == nullptr || target == nullptr || source->is_revoked || target->is_revoked) {
-      status = Status(Code::kConflict, "a grant ended before all had landed");
+    const Registered* const target = find(work->target_regions[step.target_region]);
+    const Registered* const source = find(work->source_regions[step.source_region]);
+    if (source == nullptr || target == nullptr) {
+      status = Status(Code::kNotFound, "a region is not registered any more");
       continue;
     }
     check_target(*target->member);
@@ -176,28 +198,28 @@ Result<uint32_t> SimMemory::checksum(const StepSpan& steps, StepEnd end) const {
   if (steps.steps().empty()) return 0u;
   const bool of_source = end == StepEnd::kSource;
   const auto& regions = of_source ? steps.work().source_regions : steps.work().target_regions;
-  const Grant* grant = nullptr;
+  const Registered* region_of = nullptr;
   for (const CopyStep& step : steps.steps()) {
     const RegionKey& key = regions[of_source ? step.source_region : step.target_region];
-    grant = find(key);
-    if (grant == nullptr) return not_registered(key);
-    if (!fits(step, of_source ? grant->bytes : UINT64_MAX, of_source ? UINT64_MAX : grant->bytes))
+    region_of = find(key);
+    if (region_of == nullptr) return not_registered(key);
+    if (!fits(step, of_source ? region_of->bytes : UINT64_MAX, of_source ? UINT64_MAX : region_of->bytes))
       return Status(Code::kInvalidArgument, fmt::format("a step leaves region {}", key.to_text()));
   }
-  // All regions of one end belong to one member, so the last grant says whether bytes are carried.
-  if (!grant->memory) return grant->member->shadow->checksum(steps, end);
+  // All regions of one end belong to one member, so the last one says whether bytes are carried.
+  if (!region_of->memory) return region_of->member->shadow->checksum(steps, end);
   return checksum_steps(steps, end, [&](uint32_t region) -> Result<std::span<const std::byte>> {
     return std::span<const std::byte>(*find(regions[region])->memory);
   });
 }
 
-// A store writes through the registry and not through land(), so I3 is asked for here. A key that is revoked is refused
-// by the registry, and nothing lands.
-void SimMemory::check_store_write(const StepSpan& steps) {
-  for (const CopyStep& step : steps.steps()) {
-    const RegionKey& key = steps.work().target_regions[step.target_region];
-    if (const SimMember* const target = owner(key); target != nullptr && usable(key).ok()) check_target(*target);
-  }
+// A store writes through the registry and not through land(), so I3 is asked for here. Under a grant that is revoked
+// the registry refuses, and nothing lands.
+void SimMemory::check_store_write(const GetStep& step) {
+  if (!is_live(step.grant)) return;
+  for (const CopyStep& each : step.steps.steps())
+    if (const SimMember* const target = owner(step.steps.work().target_regions[each.target_region]))
+      check_target(*target);
 }
 
 void SimMemory::overwrite(SimMember& member) {

@@ -1,8 +1,8 @@
 // Memory of the simulated cluster: whose it is, what it holds, and under which grants others reach it.
 //
-// Bytes are there where the scenario carries them; the shadow always is. A grant goes on after the runtime took the
-// pages back, as a registration with a network interface does; only a revoke ends it. So a late write into
-// pages that were not fenced off, is seen (I3).
+// Bytes are there where the scenario carries them; the shadow always is. Registration and grants go on after the
+// runtime took the pages back, as with a network interface; only a revoke ends a grant. So a late write into pages that
+// were not fenced off, is seen (I3).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include "backends/memory/region_memory.h"
 #include "executor/copy_work.h"
 #include "executor/message.h"
+#include "executor/store_types.h"
 #include "sim/scenario/cluster_links.h"
 #include "sim/shadow/shadow.h"
 #include "sim/world/checks.h"
@@ -35,7 +36,8 @@ struct SimMember {
   uint64_t content = 0;                // seed of what its source holds, or of what it is to get
   std::optional<RegionMemory> memory;  // where bytes are carried
   std::unique_ptr<Shadow> shadow;
-  uint64_t holds = 0;  // calls of the runtime that happened
+  std::optional<HoldId> hold;  // who has its pages, or had
+  uint64_t holds = 0;          // calls of the runtime that happened
   uint64_t activations = 0;
   uint64_t releases = 0;
   bool is_held = false;
@@ -50,30 +52,31 @@ class SimMemory {
 
   // Makes regions and contents; the member outlives the memory. Sources hold their content, targets guard bytes.
   Status add(SimMember& member, bool carries_bytes);
-  // Registers all regions: from now on they can be reached.
-  Status grant(SimMember& member);
+  // Registers all regions: from now on they can be granted.
+  Status register_regions(SimMember& member);
   // Registers bytes of a member without a binding, which outlive the registration. kConflict when the key is
-  // registered, or was revoked before.
+  // registered.
   Status add_region(SimMember& member, const RegionKey& key, std::span<std::byte> bytes);
   // Forgets what add_region() registered: nothing that is under way lands there any more.
   void remove_region(const RegionKey& key);
-  // Nothing reaches the region under this key from now on; kNotFound when it was never registered.
-  Status revoke(const RegionKey& key);
-  // kNotFound, kConflict: why the key cannot be used.
-  Status usable(const RegionKey& key) const;
+  // As in MemoryRegistry.
+  Status grant(const GrantRequest& request);
+  // Nothing lands under this grant from now on, and it is not given any more.
+  Status revoke(const GrantId& grant);
+  bool is_live(const GrantId& grant) const;
   // The member whose region it is; null when it was never registered.
   SimMember* owner(const RegionKey& key) const;
-  // Why a copy of these steps cannot begin: the keys of both ends as usable(), kInvalidArgument when a step leaves a
-  // region.
-  Status check_copy(const StepSpan& steps) const;
+  // Why a copy of these steps cannot begin. kNotFound: a region is not registered; kConflict: the grant is not live, or
+  // does not cover a region or name the writer; kInvalidArgument: a step leaves a region or the grant's range.
+  Status check_copy(const GrantId& grant, const StepSpan& steps) const;
 
   // Bytes [begin, end) of the steps, in their order, land. Those under a grant that has ended do not: kConflict then.
   // `flip`: the first byte comes with one bit wrong.
-  Status land(const StepSpan& steps, uint64_t begin, uint64_t end, bool flip);
-  // Of the owner's memory, revoked or not. kNotFound; kInvalidArgument when a step leaves a region.
+  Status land(const GrantId& grant, const StepSpan& steps, uint64_t begin, uint64_t end, bool flip);
+  // Of the owner's memory, granted or not. kNotFound; kInvalidArgument when a step leaves a region.
   Result<uint32_t> checksum(const StepSpan& steps, StepEnd end) const;
-  // A store is about to write into the targets of these steps.
-  void check_store_write(const StepSpan& steps);
+  // A store is about to write into the targets of the step.
+  void check_store_write(const GetStep& step);
 
   // The framework gives a source's pages to another owner although they are pinned.
   void overwrite(SimMember& member);
@@ -86,20 +89,24 @@ class SimMemory {
   const std::map<std::pair<std::string, std::string>, uint64_t>& landed() const { return landed_; }
 
  private:
-  struct Grant {
+  struct Registered {
     SimMember* member;
     uint64_t bytes;                              // of the region
     std::optional<std::span<std::byte>> memory;  // where they are carried
+  };
+  struct Granted {
+    GrantRequest request;
     bool is_revoked = false;
   };
-  const Grant* find(const RegionKey& key) const;
+  const Registered* find(const RegionKey& key) const;
   void check_target(const SimMember& member);
   void check_content(const CopyWork& work, size_t step, bool is_whole, const SimMember& source, SimMember& target);
 
   Checks& checks_;
   std::function<TimePoint()> now_;
   MemoryRegistry registry_;
-  std::map<RegionKey, Grant> grants_;
+  std::map<RegionKey, Registered> regions_;
+  std::map<GrantId, Granted> grants_;
   std::map<std::pair<std::string, std::string>, uint64_t> landed_;  // payload bytes from a member to a member
 };
 

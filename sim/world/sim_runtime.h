@@ -27,16 +27,16 @@ class SimRuntime : public Runtime {
   // Before the protocol starts. The member outlives the runtime.
   void add(SimMember& member) { members_[(*member.binding)->participant] = &member; }
 
-  Status post_pin(OpId op, const ParticipantId& participant) override;
-  Status post_reserve(OpId op, const ParticipantId& participant) override;
-  Status post_validate(OpId op, const ParticipantId& participant) override;
-  Status post_activate(OpId op, const ParticipantId& participant) override;
-  Status post_release(OpId op, const ParticipantId& participant) override;
+  Status post_pin(OpId op, const HoldId& hold) override;
+  Status post_reserve(OpId op, const HoldId& hold) override;
+  Status post_validate(OpId op, const HoldId& hold) override;
+  Status post_activate(OpId op, const HoldId& hold) override;
+  Status post_release(OpId op, const HoldId& hold) override;
 
  private:
   using Call = std::function<Completion(SimMember&)>;
-  Status post(OpId op, RuntimeCall what, const ParticipantId& participant, double cost_us, const Call& call);
-  Status hold(OpId op, RuntimeCall what, const ParticipantId& participant);
+  Status post(OpId op, RuntimeCall what, const HoldId& hold, double cost_us, const Call& call);
+  Status take(OpId op, RuntimeCall what, const HoldId& hold);
 
   SimNode& node_;
   SimRuntimeHooks* hooks_ = nullptr;

@@ -200,7 +200,7 @@ Status SimStorePort::post_get(OpId op, const GetStep& step) {
   std::vector<Flow> flows;
   for (const auto& [place, count] : bytes) flows.push_back(Flow{store_.place(), place, count});
   return post(op, "get", true, std::move(flows), [step, &memory](StoreCore& core) {
-    memory.check_store_write(step.steps);
+    memory.check_store_write(step);
     return completion_of(core.get(step, memory.registry()));
   });
 }

@@ -25,7 +25,7 @@ const RegionKey& target_key(const StepSpan& steps) {
 // Modelled: the time to post descriptors, one flow for all bytes of a copy, bytes that land in the order of the steps,
 // a flow that ends early with the bytes that it has moved. Not modelled: two flows for one copy, reordering within a
 // copy, and a rate that depends on the size of the pieces.
-Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
+Status SimTransport::post_copy(OpId op, const Grant& grant, const StepSpan& steps) {
   SimWorld& world = node_.world();
   TRY(const OperationEffects effects, node_.accept(op, "copy", true));
   uint64_t ranges = 0;
@@ -39,6 +39,7 @@ Status SimTransport::post_copy(OpId op, const StepSpan& steps) {
   }
   const auto copy = std::make_shared<Copy>();
   copy->op = op;
+  copy->grant = grant.id;
   copy->steps = steps;
   copy->bytes = steps.total_bytes();
   // One thing goes wrong with a copy: of a lost reply, a flipped bit, a late and a torn write, the first.
@@ -57,7 +58,8 @@ void SimTransport::begin(const CopyPointer& copy) {
   if (copy->is_over || copy->is_flowing) return;
   if (copy->bytes == 0) return end(copy, Status());
   // Looked at when the copy begins and not when it is posted: a revoke in between has to refuse it (R6).
-  if (Status status = node_.world().memory().check_copy(copy->steps); !status.ok()) return end(copy, std::move(status));
+  if (Status status = node_.world().memory().check_copy(copy->grant, copy->steps); !status.ok())
+    return end(copy, std::move(status));
   flow(copy);
 }
 
@@ -75,7 +77,7 @@ void SimTransport::flow(const CopyPointer& copy) {
 Status SimTransport::land(Copy& copy, uint64_t to) {
   if (to <= copy.landed) return Status();
   const bool flips = std::exchange(copy.flips_bit, false);
-  return node_.world().memory().land(copy.steps, std::exchange(copy.landed, to), to, flips);
+  return node_.world().memory().land(copy.grant, copy.steps, std::exchange(copy.landed, to), to, flips);
 }
 
 void SimTransport::land_later(const CopyPointer& copy, Duration delay) {
@@ -159,7 +161,7 @@ Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) 
   const MachineSpec& machine = world.cluster().machine;
   const double rate = node_.place().kind == PlaceKind::kGpu ? machine.hbm_gbyte_per_s : machine.dram_gbyte_per_s;
   const double read_us = static_cast<double>(world.wire_bytes(steps.total_bytes())) / (rate * 1e3);
-  const TimePoint done = node_.next_start(world.cluster().costs.post_us) + us(read_us);
+  const TimePoint done = node_.next_start(world.cluster().costs.post_us) + us(read_us) + effects.starts_later;
   const bool fails = effects.fails;
   world.engine().at(done, [this, op, steps, end, fails] {
     if (fails) return node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail")));
@@ -170,21 +172,28 @@ Status SimTransport::post_checksum(OpId op, const StepSpan& steps, StepEnd end) 
   return Status();
 }
 
-Status SimTransport::post_revoke(OpId op, const RegionKey& key) {
+// Of a control operation: it happens in full, and the caller gets kOutcomeUnknown where its reply is lost (R4).
+Status SimTransport::post_grant(OpId op, const GrantRequest& request) {
+  SimWorld& world = node_.world();
+  TRY(const OperationEffects effects, node_.accept(op, "grant", false));
+  const TimePoint start = node_.next_start(world.cluster().costs.post_us) + effects.starts_later;
+  world.engine().at(start, [this, op, request, effects] {
+    if (effects.fails) return node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail")));
+    Status status = node_.world().memory().grant(request);
+    if (status.ok() && effects.loses_reply) status = Status(Code::kOutcomeUnknown, "the reply was lost");
+    node_.complete(op, status.ok() ? completion_of(Result<Grant>(Grant{request.id, {}})) : completion_of(status));
+  });
+  return Status();
+}
+
+Status SimTransport::post_revoke(OpId op, const RevokeRequest& request) {
   SimWorld& world = node_.world();
   TRY(const OperationEffects effects, node_.accept(op, "revoke", false));
-  const TimePoint start = node_.next_start(world.cluster().costs.post_us);
-  if (effects.fails) {
-    world.engine().at(start,
-                      [this, op] { node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail"))); });
-    return Status();
-  }
-  const bool reply_lost = effects.loses_reply;
-  // A lost reply of a revoke: it happens in full, and the caller gets kOutcomeUnknown (R4, R6).
-  world.engine().at(start, [this, op, key, reply_lost] {
-    SimWorld& inside = node_.world();
-    inside.revoke(key, [this, op, reply_lost](Status status) {
-      if (reply_lost && status.ok()) status = Status(Code::kOutcomeUnknown, "the reply was lost");
+  const TimePoint start = node_.next_start(world.cluster().costs.post_us) + effects.starts_later;
+  world.engine().at(start, [this, op, grant = request.id, effects] {
+    if (effects.fails) return node_.complete(op, completion_of(Status(Code::kUnavailable, "made to fail")));
+    node_.world().revoke(grant, [this, op, effects](Status status) {
+      if (effects.loses_reply && status.ok()) status = Status(Code::kOutcomeUnknown, "the reply was lost");
       node_.complete(op, completion_of(std::move(status)));
     });
   });

@@ -18,9 +18,10 @@ class SimTransport : public Transport {
  public:
   explicit SimTransport(SimNode& node) : node_(node) {}
 
-  Status post_copy(OpId op, const StepSpan& steps) override;
+  Status post_copy(OpId op, const Grant& grant, const StepSpan& steps) override;
   Status post_checksum(OpId op, const StepSpan& steps, StepEnd end) override;
-  Status post_revoke(OpId op, const RegionKey& key) override;
+  Status post_grant(OpId op, const GrantRequest& request) override;
+  Status post_revoke(OpId op, const RevokeRequest& request) override;
   void cancel(OpId op) override;
 
   // Copies that did not complete OK, for whatever reason; they may have landed in part (R3).
@@ -35,6 +36,7 @@ class SimTransport : public Transport {
   // One posted copy. It is in copies_ until it completes; the world's events hold it longer.
   struct Copy {
     OpId op;
+    GrantId grant;
     StepSpan steps;
     uint64_t bytes = 0;       // of content
     uint64_t landed = 0;      // of those, in the order of the steps

@@ -90,22 +90,17 @@ Duration SimWorld::latency(const Place& from, const Place& to) const {
 
 // R6: the grant ends first, so no copy can begin, and then those that are flowing are stopped; done only when the last
 // of them has ended. What lands later by a fault meets a grant that is revoked (SimMemory::land).
-// Copies to or from a region whose grant ends.
-void SimWorld::revoke(const RegionKey& key, std::function<void(Status)> done) {
-  const Status revoked = memory_.revoke(key);
+void SimWorld::revoke(const GrantId& grant, std::function<void(Status)> done) {
+  const Status revoked = memory_.revoke(grant);
   if (!revoked.ok()) return done(revoked);
-  stop_copies(
-      [&key](const StepSpan& steps) {
-        const CopyWork& work = steps.work();
-        return std::ranges::count(work.source_regions, key) + std::ranges::count(work.target_regions, key) > 0;
-      },
-      false, [done = std::move(done)](const auto&) { done(Status()); });
+  stop_copies([&grant](const SimTransport::Copy& copy) { return copy.grant == grant; }, false,
+              [done = std::move(done)](const auto&) { done(Status()); });
 }
 
 void SimWorld::interrupt_reads(SimMember& member, std::function<void()> then) {
   stop_copies(
-      [&](const StepSpan& steps) {
-        const std::vector<RegionKey>& sources = steps.work().source_regions;
+      [&](const SimTransport::Copy& copy) {
+        const std::vector<RegionKey>& sources = copy.steps.work().source_regions;
         return !sources.empty() && memory_.owner(sources.front()) == &member;
       },
       true,
@@ -115,10 +110,11 @@ void SimWorld::interrupt_reads(SimMember& member, std::function<void()> then) {
       });
 }
 
-void SimWorld::stop_copies(const std::function<bool(const StepSpan&)>& concerns, bool pauses, StoppedCopies done) {
+void SimWorld::stop_copies(const std::function<bool(const SimTransport::Copy&)>& concerns, bool pauses,
+                           StoppedCopies done) {
   std::vector<std::pair<SimTransport*, SimTransport::CopyPointer>> concerned;
   for_each_flowing([&](SimTransport& transport, const SimTransport::CopyPointer& copy) {
-    if (concerns(copy->steps)) concerned.emplace_back(&transport, copy);
+    if (concerns(*copy)) concerned.emplace_back(&transport, copy);
   });
   if (concerned.empty()) return done({});
   const auto left = std::make_shared<size_t>(concerned.size());
@@ -168,7 +164,7 @@ uint64_t SimWorld::copies_of(const SimMember& member) const {
     const CopyStep& first = copy->steps.steps().front();
     const RegionKey& target = work.target_regions[first.target_region];
     if (memory_.owner(work.source_regions[first.source_region]) == &member ||
-        (memory_.owner(target) == &member && memory_.usable(target).ok()))
+        (memory_.owner(target) == &member && memory_.is_live(copy->grant)))
       ++count;
   });
   return count;

@@ -74,7 +74,7 @@ class SimWorld {
   // One way, without the time of its bytes.
   Duration latency(const Place& from, const Place& to) const;
   // Ends a grant; `done` is called once nothing that was under way to it can land any more.
-  void revoke(const RegionKey& key, std::function<void(Status)> done);
+  void revoke(const GrantId& grant, std::function<void(Status)> done);
   // Ends the copies under way that read from the member, with what they have moved; then calls `then`, then goes on
   // with the rest of each.
   void interrupt_reads(SimMember& member, std::function<void()> then);
@@ -120,7 +120,7 @@ class SimWorld {
     for (const auto& [peer, node] : nodes_) look(*node);
     for (const auto& node : retired_) look(*node);
   }
-  void stop_copies(const std::function<bool(const StepSpan&)>& concerns, bool pauses, StoppedCopies done);
+  void stop_copies(const std::function<bool(const SimTransport::Copy&)>& concerns, bool pauses, StoppedCopies done);
 
   Cluster cluster_;
   ClusterLinks links_;

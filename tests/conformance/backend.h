@@ -42,8 +42,8 @@ class Backend {
   // The ports of one more participant, those that the backend has. They live as long as it.
   virtual Ports join(const PeerId& name) = 0;
   virtual Status add_memory(const RegionKey& key, std::span<std::byte> bytes) = 0;
-  // Keeps an access to the memory under the key open while it lives. Null where the backend cannot.
-  virtual std::shared_ptr<void> hold(const RegionKey& key) = 0;
+  // Keeps an access to the memory under the grant open while it lives. Null where the backend cannot.
+  virtual std::shared_ptr<void> hold(const GrantId& grant, const RegionKey& key) = 0;
   // A completion comes into the participant's queue, from the calling thread. Thread-safe.
   virtual void complete(const PeerId& name, Completion completion) = 0;
 

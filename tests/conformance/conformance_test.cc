@@ -92,6 +92,8 @@ StepSpan steps_between(const std::vector<RegionKey>& sources, const std::vector<
 }
 
 void ConformanceTest::open(const BackendOptions& options) {
+  granter_ = nullptr;
+  grants_.clear();
   participants_.clear();
   backend_.reset();
   backend_ = GetParam().make(options);
@@ -105,6 +107,24 @@ Region& ConformanceTest::region(const std::string& name, uint64_t bytes, uint64_
   Region& made = regions_.emplace_back(region_key(name, epoch), bytes);
   EXPECT_EQ(backend_->add_memory(made.key, made.bytes()), Status());
   return made;
+}
+
+std::shared_ptr<const Grant> ConformanceTest::grant(const std::vector<RegionKey>& keys) {
+  if (keys.empty()) return std::make_shared<const Grant>();
+  std::shared_ptr<const Grant>& known = grants_[keys];
+  if (known != nullptr) return known;
+  if (granter_ == nullptr) granter_ = &join("granter");
+  static uint64_t count = 0;  // a grant is never given twice, and one world may serve several tests
+  GrantRequest request{GrantId("grant " + std::to_string(++count)), {}, {InstanceId("instance")}};
+  for (const RegionKey& key : keys) {
+    // The last one: a backend that was opened before may have had a region of the same name.
+    const auto found =
+        std::find_if(regions_.rbegin(), regions_.rend(), [&](const Region& each) { return each.key == key; });
+    CHECK(found != regions_.rend());
+    request.ranges.push_back(GrantRange{key, Range(0, found->bytes().size())});
+  }
+  known = std::make_shared<const Grant>(result_of<Grant>(granter_->run(GrantPost{request})));
+  return known;
 }
 
 void ConformanceTest::expect_guards() const {
@@ -122,9 +142,9 @@ ConformanceTest::Blocked ConformanceTest::block_workers(Participant& participant
   Blocked blocked;
   for (size_t i = 0; i < worker_count; ++i) {
     const RegionKey key = region("blocked" + std::to_string(i), 8).key;
-    blocked.holds.push_back(backend_->hold(key));
+    blocked.holds.push_back(backend_->hold(grant({key})->id, key));
     if (blocked.holds.back() == nullptr) return {};
-    blocked.revokes.push_back(participant.post(RevokePost{key}));
+    blocked.revokes.push_back(participant.post(revoke_of(key)));
   }
   return blocked;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -98,6 +99,15 @@ class ConformanceTest : public ::testing::TestWithParam<BackendCase> {
   void open(const BackendOptions& options);
   Participant& join(const std::string& name);
   Region& region(const std::string& name, uint64_t bytes, uint64_t epoch = 1);
+  // The grant of these regions as a whole, to writers of every region here; given when it is asked for first, which is
+  // not within run_together().
+  std::shared_ptr<const Grant> grant(const std::vector<RegionKey>& keys);
+  // Posts under the grant of the steps' target regions, and of a region alone.
+  CopyPost copy_of(const StepSpan& steps) { return CopyPost{grant(targets_of(steps)), steps}; }
+  RevokePost revoke_of(const RegionKey& key) { return RevokePost{{grant({key})->id}}; }
+  static std::vector<RegionKey> targets_of(const StepSpan& steps) {
+    return steps.steps().empty() ? std::vector<RegionKey>() : steps.work().target_regions;
+  }
   // Every guard of every region is as it was.
   void expect_guards() const;
   // Revokes of memory that is held: as many as keep all workers busy, until the holds are gone. Empty where nothing
@@ -111,6 +121,8 @@ class ConformanceTest : public ::testing::TestWithParam<BackendCase> {
   std::deque<Region> regions_;  // outlive the backend
   std::unique_ptr<Backend> backend_;
   std::deque<Participant> participants_;
+  Participant* granter_ = nullptr;
+  std::map<std::vector<RegionKey>, std::shared_ptr<const Grant>> grants_;
 };
 
 }  // namespace crossdock::testing

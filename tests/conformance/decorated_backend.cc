@@ -17,7 +17,7 @@ class DecoratedBackend : public Backend {
   Status add_memory(const RegionKey& key, std::span<std::byte> bytes) override {
     return inside_->add_memory(key, bytes);
   }
-  std::shared_ptr<void> hold(const RegionKey& key) override { return inside_->hold(key); }
+  std::shared_ptr<void> hold(const GrantId& grant, const RegionKey& key) override { return inside_->hold(grant, key); }
   void complete(const PeerId& name, Completion completion) override { inside_->complete(name, std::move(completion)); }
   void run_together(const std::vector<std::function<void()>>& bodies) override { inside_->run_together(bodies); }
   void pause() override { inside_->pause(); }

@@ -30,8 +30,9 @@ class LocalBackend : public Backend {
     return Ports{&party->queue, &party->transport, &party->store, &party->messenger, nullptr};
   }
   Status add_memory(const RegionKey& key, std::span<std::byte> bytes) override { return memory_.add(key, bytes); }
-  std::shared_ptr<void> hold(const RegionKey& key) override {
-    return std::make_shared<MemoryRegistry::Access>(memory_.access(key).value());
+  std::shared_ptr<void> hold(const GrantId& grant, const RegionKey& key) override {
+    return std::make_shared<std::vector<MemoryRegistry::Access>>(
+        memory_.write_access_all({key}, grant, nullptr).value());
   }
   void complete(const PeerId& name, Completion completion) override {
     parties_.at(name)->queue.add(std::move(completion));

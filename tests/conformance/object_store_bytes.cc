@@ -73,7 +73,7 @@ TEST_P(ObjectStoreConformance, ASparseObjectAround4GiBHasItsExactSize) {
     for (size_t i = 0; i < 3; ++i) steps.push_back(plain_step(places[i], 16 * i, 16));
     steps.push_back(plain_step(kSize4G / 2 - 32, 48, 64));
     const GetStep get{found.lease, std::make_shared<const FoundObject>(found.objects[0]), Range::all(),
-                      steps_between({}, {target.key}, steps)};
+                      steps_between({}, {target.key}, steps), grant({target.key})->id};
     const auto report = result_of<GetReport>(user().run(GetPost{get}));
     EXPECT_EQ(report.bytes, 112u);
     EXPECT_LE(report.chunks_read, 7u);
@@ -169,7 +169,7 @@ TEST_P(ObjectStoreConformance, AnyPartOfAnObjectIsGotAndEachTouchedChunkReadOnce
         });
       uint64_t touched_bytes = 0;
       for (const uint64_t each : touched) touched_bytes += std::min(chunk, bytes.size() - each * chunk);
-      const GetStep get{found.lease, object, within, steps_between({}, {target.key}, steps)};
+      const GetStep get{found.lease, object, within, steps_between({}, {target.key}, steps), grant({target.key})->id};
       const auto report = result_of<GetReport>(user().run(GetPost{get}));
       EXPECT_EQ(report, (GetReport{copied, touched_bytes, touched.size()}));
       EXPECT_EQ(target.copy(), expected);
@@ -185,11 +185,13 @@ TEST_P(ObjectStoreConformance, R3_AFailedGetChangesNothingButItsDestination) {
   const auto object = std::make_shared<const FoundObject>(found.objects.at(0));
   Region& target = region("target", 100);
   Region& revoked = region("revoked", 100);
-  ASSERT_EQ(status_of(RevokePost{revoked.key}), Status());
+  Region& other = region("other", 100);
+  ASSERT_EQ(status_of(revoke_of(revoked.key)), Status());
   struct Case {
     RegionKey key;
     CopyStep step;
     Code code;
+    std::vector<RegionKey> granted = {};  // empty: the target
   };
   const std::vector<Case> cases = {
       {target.key, plain_step(0, 95, 6), Code::kInvalidArgument},
@@ -200,10 +202,12 @@ TEST_P(ObjectStoreConformance, R3_AFailedGetChangesNothingButItsDestination) {
       {target.key, wrapping_step(6, uint64_t{1} << 63), Code::kInvalidArgument},
       {region_key("unknown"), plain_step(0, 0, 6), Code::kNotFound},
       {region_key("target", 2), plain_step(0, 0, 6), Code::kNotFound},
-      {revoked.key, plain_step(0, 0, 6), Code::kConflict},
+      {revoked.key, plain_step(0, 0, 6), Code::kConflict, {revoked.key}},
+      {other.key, plain_step(0, 0, 6), Code::kConflict},  // not covered by the grant
   };
   for (const Case& each : cases) {
-    const GetStep get{found.lease, object, Range::all(), steps_between({}, {each.key}, {each.step})};
+    const auto granted = grant(each.granted.empty() ? std::vector<RegionKey>{target.key} : each.granted);
+    const GetStep get{found.lease, object, Range::all(), steps_between({}, {each.key}, {each.step}), granted->id};
     const Status status = user().run(GetPost{get}).status;
     EXPECT_EQ(status.code(), each.code) << status.message();
     EXPECT_EQ(revoked.copy(), Bytes(100, Region::kFill));
@@ -217,8 +221,6 @@ TEST_P(ObjectStoreConformance, R3_AFailedPutIsNotTakenAndCanBePutAgain) {
   const Bytes bytes(200, std::byte{9});
   const PutStep good = whole("object", bytes);
   const RegionKey source = good.steps.work().source_regions[0];
-  Region& revoked = region("revoked", 200);
-  ASSERT_EQ(status_of(RevokePost{revoked.key}), Status());
   struct Case {
     RegionKey key;
     CopyStep step;
@@ -231,7 +233,6 @@ TEST_P(ObjectStoreConformance, R3_AFailedPutIsNotTakenAndCanBePutAgain) {
       {source, wrapping_step(uint64_t{1} << 63, 6), Code::kInvalidArgument},
       {source, wrapping_step(6, uint64_t{1} << 63), Code::kInvalidArgument},
       {region_key("unknown"), plain_step(0, 0, 200), Code::kNotFound},
-      {revoked.key, plain_step(0, 0, 200), Code::kConflict},
   };
   for (const Case& each : cases) {
     PutStep bad = good;

@@ -106,6 +106,7 @@ ObjectStoreConformance::Got ObjectStoreConformance::get(LeaseId lease, const Fou
   GetStep step{lease, std::make_shared<const FoundObject>(object), Range::all(), StepSpan()};
   Region& target = region("get" + std::to_string(region_count_++), object.object.bytes);
   if (object.object.bytes > 0) step.steps = steps_between({}, {target.key}, {plain_step(0, 0, object.object.bytes)});
+  step.grant = grant(targets_of(step.steps))->id;
   const Completion completion = user_->run(GetPost{step});
   Got got{completion.status, {}, target.copy()};
   if (const auto* report = std::get_if<GetReport>(&completion.result)) got.report = *report;

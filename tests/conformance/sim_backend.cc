@@ -80,7 +80,7 @@ class SimBackend : public Backend {
     return Status();
   }
   // What is under way to memory of a simulation is stopped by a revoke, which need not wait.
-  std::shared_ptr<void> hold(const RegionKey&) override { return nullptr; }
+  std::shared_ptr<void> hold(const GrantId&, const RegionKey&) override { return nullptr; }
   void complete(const PeerId& name, Completion completion) override {
     SimNode& node = *world_.find(name);
     const OpId op = completion.op;

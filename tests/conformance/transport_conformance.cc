@@ -38,8 +38,8 @@ TEST_P(TransportConformance, CopiesWhatANaiveCopyCopies) {
     // As two operations, so that steps before and after a span are left out.
     const auto work = std::make_shared<const CopyWork>(CopyWork{sources, targets, steps});
     const size_t cut = rng.below(steps.size() + 1);
-    writer.post(CopyPost{StepSpan(work, 0, cut)});
-    writer.post(CopyPost{StepSpan(work, cut, steps.size())});
+    writer.post(copy_of(StepSpan(work, 0, cut)));
+    writer.post(copy_of(StepSpan(work, cut, steps.size())));
     for (const Completion& each : writer.take_all()) EXPECT_EQ(each.status, Status());
     for (size_t target = 0; target < 2; ++target) EXPECT_EQ(target_regions[target]->copy(), expected[target]);
     expect_guards();
@@ -76,7 +76,7 @@ TEST_P(TransportConformance, NoStepsAreCopiedAtOnce) {
   Region& target = region("target", 8);
   const auto work = std::make_shared<const CopyWork>(CopyWork{{source.key}, {target.key}, {plain_step(0, 0, 8)}});
   for (const StepSpan& none : {StepSpan(), StepSpan(work, 1, 1)}) {
-    EXPECT_EQ(writer.run(CopyPost{none}).status, Status());
+    EXPECT_EQ(writer.run(copy_of(none)).status, Status());
     EXPECT_EQ(result_of<StepsChecksum>(writer.run(ChecksumPost{none, StepEnd::kTarget})), StepsChecksum{});
   }
   EXPECT_EQ(target.copy(), Bytes(8, Region::kFill));
@@ -88,6 +88,7 @@ TEST_P(TransportConformance, R1_EveryAcceptedPostCompletesOnceAndNoRefusedOneDoe
   Region& source = region("source", 8);
   Region& target = region("target", 8 * kPostsMax);
   std::ranges::fill(source.bytes(), std::byte{1});
+  static_cast<void>(grant({target.key}));  // while there are workers for it
   Blocked blocked = block_workers(writer, 2);
   for (int round = 0; round < 2; ++round) {
     std::ranges::fill(target.bytes(), Region::kFill);
@@ -95,7 +96,7 @@ TEST_P(TransportConformance, R1_EveryAcceptedPostCompletesOnceAndNoRefusedOneDoe
     size_t refused = 0;
     while (accepted < kPostsMax && refused < 3) {
       const StepSpan steps = copy_steps(source, target, {plain_step(0, 8 * accepted, 8)});
-      const Status status = writer.try_post(writer.new_op(), CopyPost{steps});
+      const Status status = writer.try_post(writer.new_op(), copy_of(steps));
       if (!status.ok()) {
         ASSERT_EQ(status.code(), Code::kResourceExhausted);
       }
@@ -121,12 +122,13 @@ TEST_P(HeldAccessConformance, R1_PostsReturnWhileEveryWorkerWaits) {
   Participant& writer = join("writer");
   Region& source = region("source", 64);
   Region& target = region("target", 64);
+  static_cast<void>(grant({target.key}));  // while there are workers for it
   Blocked blocked = block_workers(writer, 2);
   ASSERT_FALSE(blocked.holds.empty());
   const StepSpan steps = copy_steps(source, target, {plain_step(0, 0, 64)});
-  const OpId copy = writer.post(CopyPost{steps});
+  const OpId copy = writer.post(copy_of(steps));
   const OpId checksum = writer.post(ChecksumPost{steps, StepEnd::kSource});
-  const OpId revoke = writer.post(RevokePost{target.key});
+  const OpId revoke = writer.post(revoke_of(target.key));
   writer.poll();
   for (const OpId op : blocked.revokes) EXPECT_TRUE(writer.is_under_way(op)) << "R6: a revoke did not wait";
   blocked.holds.clear();
@@ -141,11 +143,13 @@ TEST_P(TransportConformance, R2_StepsStayUntilTheCompletionThoughThePosterDropsT
   Participant& writer = join("writer");
   Region& source = region("source", 64);
   Region& target = region("target", 64);
+  static_cast<void>(grant({target.key}));  // while there are workers for it
   Blocked blocked = block_workers(writer, 2);
   auto work = std::make_shared<const CopyWork>(CopyWork{{source.key}, {target.key}, {plain_step(8, 16, 32)}});
   const std::weak_ptr<const CopyWork> watched = work;
   std::ranges::fill(source.bytes(), std::byte{7});
-  const OpId copy = writer.post(CopyPost{StepSpan(std::exchange(work, nullptr))});
+  std::shared_ptr<const Grant> granted = grant({target.key});
+  const OpId copy = writer.post(CopyPost{std::exchange(granted, nullptr), StepSpan(std::exchange(work, nullptr))});
   if (!blocked.holds.empty()) {
     EXPECT_FALSE(watched.expired());
   }
@@ -163,16 +167,20 @@ TEST_P(TransportConformance, R3_AFailedCopyChangesNothingButItsDestination) {
   Region& target = region("target", 100);
   Region& other = region("other", 100);
   Region& revoked = region("revoked", 100);
-  ASSERT_EQ(writer.run(RevokePost{revoked.key}).status, Status());
+  ASSERT_EQ(writer.run(revoke_of(revoked.key)).status, Status());
   const RegionKey unknown = region_key("unknown");
   constexpr uint64_t kHuge = UINT64_MAX - 50;
   CopyStep strided = plain_step(0, 0, 10);
   strided.push_axis(CopyAxis{3, 45, 46});
+  const RegionKey foreign{InstanceId("another instance"), RegionId("source"), std::nullopt, 1};
+  Region foreign_region(foreign, 100);
+  ASSERT_EQ(backend_->add_memory(foreign, foreign_region.bytes()), Status());
   struct Case {
     RegionKey from;
     RegionKey to;
     CopyStep step;
     Code code;
+    std::vector<RegionKey> granted = {};  // empty: the target
   };
   const std::vector<Case> cases = {
       {source.key, target.key, plain_step(0, 91, 10), Code::kInvalidArgument},
@@ -185,15 +193,19 @@ TEST_P(TransportConformance, R3_AFailedCopyChangesNothingButItsDestination) {
       {unknown, target.key, plain_step(0, 0, 10), Code::kNotFound},
       {source.key, unknown, plain_step(0, 0, 10), Code::kNotFound},
       {source.key, region_key("target", 2), plain_step(0, 0, 10), Code::kNotFound},
-      {source.key, revoked.key, plain_step(0, 0, 10), Code::kConflict},
-      {revoked.key, target.key, plain_step(0, 0, 10), Code::kConflict},
+      {source.key, target.key, plain_step(0, 0, 10), Code::kConflict, {revoked.key}},
+      {source.key, revoked.key, plain_step(0, 0, 10), Code::kConflict, {revoked.key}},
+      {source.key, other.key, plain_step(0, 0, 10), Code::kConflict},  // not covered by the grant
+      {foreign, target.key, plain_step(0, 0, 10), Code::kConflict},    // a writer that it does not name
   };
   for (const Case& each : cases) {
     // The bad step comes last, so that those before it may have been done.
     CopyStep good = plain_step(20, 20, 5);
     good.source_region = good.target_region = 1;
-    const StepSpan steps = steps_between({each.from, source.key}, {each.to, target.key}, {good, each.step});
-    const Status status = writer.run(CopyPost{steps}).status;
+    const RegionKey& beside = each.from == foreign ? foreign : source.key;
+    const StepSpan steps = steps_between({each.from, beside}, {each.to, target.key}, {good, each.step});
+    const auto granted = grant(each.granted.empty() ? std::vector<RegionKey>{target.key} : each.granted);
+    const Status status = writer.run(CopyPost{granted, steps}).status;
     EXPECT_EQ(status.code(), each.code) << status.message();
     EXPECT_EQ(source.copy(), Bytes(100, Region::kFill));
     EXPECT_EQ(other.copy(), Bytes(100, Region::kFill));
@@ -201,7 +213,7 @@ TEST_P(TransportConformance, R3_AFailedCopyChangesNothingButItsDestination) {
     expect_guards();
   }
   const StepSpan good = copy_steps(source, target, {plain_step(0, 90, 10)});
-  EXPECT_EQ(writer.run(CopyPost{good}).status, Status());
+  EXPECT_EQ(writer.run(copy_of(good)).status, Status());
 }
 
 TEST_P(TransportConformance, R5_ACancelledOperationCompletesAndAnUnknownOneDoesNoHarm) {
@@ -211,8 +223,9 @@ TEST_P(TransportConformance, R5_ACancelledOperationCompletesAndAnUnknownOneDoesN
   const StepSpan steps = copy_steps(source, target, {plain_step(0, 0, 32), plain_step(32, 32, 32)});
   Transport& transport = *writer.ports().transport;
   transport.cancel(OpId(999));
+  static_cast<void>(grant({target.key}));  // while there are workers for it
   Blocked blocked = block_workers(writer, 2);
-  const OpId copy = writer.post(CopyPost{steps});
+  const OpId copy = writer.post(copy_of(steps));
   const OpId checksum = writer.post(ChecksumPost{steps, StepEnd::kSource});
   transport.cancel(copy);
   transport.cancel(copy);
@@ -222,7 +235,7 @@ TEST_P(TransportConformance, R5_ACancelledOperationCompletesAndAnUnknownOneDoesN
   for (const Completion& each : writer.take_all())
     EXPECT_TRUE(each.status.ok() || each.status.code() == Code::kCancelled) << each.status.message();
   transport.cancel(copy);
-  EXPECT_EQ(writer.run(CopyPost{steps}).status, Status());
+  EXPECT_EQ(writer.run(copy_of(steps)).status, Status());
   EXPECT_TRUE(writer.take_all().empty());
 }
 

@@ -128,8 +128,11 @@ Result<Content> read_object(StoreCore& core, MemoryRegistry& memory, LeaseId lea
   const RegionKey key = new_region();
   work->target_regions = {key};
   TRY_STATUS(memory.add(key, bytes));
+  const GrantId grant(key.to_text());
+  TRY_STATUS(memory.grant({grant, {{key, Range(0, bytes.size())}}, {}}));
   const Result<GetReport> report =
-      core.get({lease, std::make_shared<const FoundObject>(object), Range::all(), StepSpan(work)}, memory);
+      core.get({lease, std::make_shared<const FoundObject>(object), Range::all(), StepSpan(work), grant}, memory);
+  TRY_STATUS(memory.revoke(grant));
   memory.remove(key);
   if (!report.ok()) return report.status();
   return bytes;

@@ -12,7 +12,8 @@ namespace crossdock::testing {
 namespace {
 
 constexpr std::array<std::string_view, kPortCallCount> kCallNames = {
-    "copy", "checksum", "revoke", "begin", "put", "commit", "abort", "lookup", "get", "release", "send", "recv"};
+    "copy", "checksum", "grant", "revoke", "begin", "put",     "commit",   "abort",    "lookup",
+    "get",  "release",  "send",  "recv",   "pin",   "reserve", "validate", "activate", "release-hold"};
 constexpr std::array<std::string_view, kPortFaultKindCount> kKindNames = {
     "fail-before", "fail-after", "partial", "late",  "held",  "refuse",
     "lose",        "double",     "reorder", "break", "stall", "flip"};

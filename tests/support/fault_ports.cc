@@ -52,6 +52,34 @@ Status FaultObjectStore::post_release(OpId op, LeaseId lease) {
       nullptr);
 }
 
+Status FaultRuntime::post_pin(OpId op, const HoldId& hold) {
+  return state_.post(
+      state_.next(PortCall::kPin), PortCall::kPin, op, [&] { return inside_.post_pin(op, hold); }, nullptr);
+}
+
+Status FaultRuntime::post_reserve(OpId op, const HoldId& hold) {
+  return state_.post(
+      state_.next(PortCall::kReserve), PortCall::kReserve, op, [&] { return inside_.post_reserve(op, hold); }, nullptr);
+}
+
+Status FaultRuntime::post_validate(OpId op, const HoldId& hold) {
+  return state_.post(
+      state_.next(PortCall::kValidate), PortCall::kValidate, op, [&] { return inside_.post_validate(op, hold); },
+      nullptr);
+}
+
+Status FaultRuntime::post_activate(OpId op, const HoldId& hold) {
+  return state_.post(
+      state_.next(PortCall::kActivate), PortCall::kActivate, op, [&] { return inside_.post_activate(op, hold); },
+      nullptr);
+}
+
+Status FaultRuntime::post_release(OpId op, const HoldId& hold) {
+  return state_.post(
+      state_.next(PortCall::kReleaseHold), PortCall::kReleaseHold, op, [&] { return inside_.post_release(op, hold); },
+      nullptr);
+}
+
 // What its sender does not wait for may fail, as messages may be lost.
 void FaultMessenger::send_again(const PeerId& to, const Message& message) {
   const OpId op = state_.own_op();
@@ -82,7 +110,10 @@ Status FaultMessenger::post_recv(OpId op) {
 FaultPorts::FaultPorts(const Ports& inside, PortFaultPlan plan, FlipBit flip_bit)
     : state_(std::move(plan), *inside.queue), queue_(*inside.queue, state_) {
   ports_.queue = &queue_;
-  ports_.runtime = inside.runtime;
+  if (inside.runtime != nullptr) {
+    runtime_ = std::make_unique<FaultRuntime>(*inside.runtime, state_);
+    ports_.runtime = runtime_.get();
+  }
   if (inside.transport != nullptr) {
     transport_ = std::make_unique<FaultTransport>(*inside.transport, state_, std::move(flip_bit));
     ports_.transport = transport_.get();

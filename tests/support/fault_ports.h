@@ -34,6 +34,20 @@ class FaultObjectStore : public ObjectStore {
   FaultState& state_;
 };
 
+class FaultRuntime : public Runtime {
+ public:
+  FaultRuntime(Runtime& inside, FaultState& state) : inside_(inside), state_(state) {}
+  Status post_pin(OpId op, const HoldId& hold) override;
+  Status post_reserve(OpId op, const HoldId& hold) override;
+  Status post_validate(OpId op, const HoldId& hold) override;
+  Status post_activate(OpId op, const HoldId& hold) override;
+  Status post_release(OpId op, const HoldId& hold) override;
+
+ private:
+  Runtime& inside_;
+  FaultState& state_;
+};
+
 class FaultMessenger : public Messenger {
  public:
   FaultMessenger(Messenger& inside, FaultState& state) : inside_(inside), state_(state) {}
@@ -54,8 +68,7 @@ class FaultMessenger : public Messenger {
   std::vector<Waiting> waiting_;
 };
 
-// The ports of one participant with faults; those that it does not have are not there, and the runtime is as it was.
-// One thread uses them.
+// The ports of one participant with faults; those that it does not have are not there. One thread uses them.
 class FaultPorts {
  public:
   // What `inside` points to outlives it.
@@ -75,6 +88,7 @@ class FaultPorts {
   std::unique_ptr<FaultTransport> transport_;
   std::unique_ptr<FaultObjectStore> store_;
   std::unique_ptr<FaultMessenger> messenger_;
+  std::unique_ptr<FaultRuntime> runtime_;
   Ports ports_;
 };
 

@@ -138,6 +138,7 @@ RecordedRuns RecordedStore::record_upload(const Schedule& schedule, bool pages) 
 RestoreOptions RecordedStore::restore_options(bool pages) const {
   RestoreOptions options;
   options.operation = OperationId("op");
+  options.attempt = AttemptId("attempt 1");
   KvRestore restore;
   restore.target = target_.placement;
   restore.limits.get_bytes_max = 32;  // several gets of an object

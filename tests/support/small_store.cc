@@ -77,8 +77,12 @@ Result<ObjectBytes> SmallStore::read(LeaseId lease, const FoundObject& object, c
   step.bytes = object.object.bytes;
   work->steps.push_back(step);
   work->target_regions = {add_region(target)};
-  const GetStep get{lease, std::make_shared<const FoundObject>(object), Range(0, object.object.bytes), StepSpan(work)};
+  const GrantId grant(work->target_regions.front().to_text());
+  EXPECT_TRUE(memory.grant({grant, {{work->target_regions.front(), Range(0, target.size())}}, {}}).ok());
+  const GetStep get{lease, std::make_shared<const FoundObject>(object), Range(0, object.object.bytes), StepSpan(work),
+                    grant};
   const Result<GetReport> report = core().get(get, memory);
+  EXPECT_TRUE(memory.revoke(grant).ok());
   memory.remove(work->target_regions.front());
   for (size_t i = 0; right != nullptr && i < target.size(); ++i)
     EXPECT_TRUE(target[i] == kGuard || target[i] == right->at(i)) << "byte " << i << " is wrong";

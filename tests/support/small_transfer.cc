@@ -120,9 +120,9 @@ PeerId target_peer(const ParticipantId& participant) { return PeerId("target/" +
 ParticipantOptions SmallTransfer::participant_options(const ParticipantId& participant, uint64_t number) const {
   ParticipantOptions options;
   options.operation = OperationId("op");
+  options.attempt = attempt;
   options.participant = participant;
   options.coordinator = PeerId("coordinator");
-  options.linger = Duration::from_s(5);  // a lost "done" is told again
   options.window = WindowLimits{2, 1 << 20};
   options.batch.step_count_max = 2;  // several copies
   options.seed = seed * 100 + number;
@@ -130,8 +130,9 @@ ParticipantOptions SmallTransfer::participant_options(const ParticipantId& parti
 }
 
 SmallTransfer::SmallTransfer(const PartitionSizes& source_sizes, const PartitionSizes& target_sizes, bool checksum,
-                             uint64_t tokens, uint64_t seed_of_all)
-    : schema(small_schema()),
+                             uint64_t tokens, uint64_t seed_of_all, const std::string& attempt_name)
+    : attempt(attempt_name),
+      schema(small_schema()),
       snapshot(std::make_shared<const Valid<SnapshotDescriptor>>(snapshot_of(schema, Range(0, tokens)))),
       source(small_side(schema, source_sizes, "prefill", *snapshot, 4, 1)),
       target(small_side(schema, target_sizes, "decode", *snapshot, 2, 2, 7)),
@@ -139,6 +140,9 @@ SmallTransfer::SmallTransfer(const PartitionSizes& source_sizes, const Partition
   write_items(source);
   CoordinatorOptions& options = coordinator_options;
   options.operation = OperationId("op");
+  options.attempt = attempt;
+  options.instance = InstanceId("coordinator's first life");
+  options.reply_to = PeerId("coordinator");
   options.planner = std::make_shared<const KvTransferPlanner>(
       KvTransfer{TransferDocuments{source.placement, target.placement, snapshot}, PlanOptions(), LowerLimits()});
   options.checksum = checksum;

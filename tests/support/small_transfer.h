@@ -42,7 +42,8 @@ std::string wrong_items(const SmallSide& side, size_t binding);
 
 struct SmallTransfer {
   explicit SmallTransfer(const PartitionSizes& source_sizes = {.tp = 2}, const PartitionSizes& target_sizes = {.pp = 2},
-                         bool checksum = true, uint64_t tokens = 5, uint64_t seed = 1);
+                         bool checksum = true, uint64_t tokens = 5, uint64_t seed = 1,
+                         const std::string& attempt_name = "attempt 1");
 
   // Adds everything to the world. `wrap` may put another protocol in the place of each.
   using Wrap = std::function<Protocol&(const PeerId& peer, Protocol& protocol)>;
@@ -51,6 +52,7 @@ struct SmallTransfer {
 
   ParticipantOptions participant_options(const ParticipantId& participant, uint64_t number) const;
 
+  AttemptId attempt;
   Valid<CacheSchema> schema;
   std::shared_ptr<const Valid<SnapshotDescriptor>> snapshot;
   SmallSide source;

@@ -62,6 +62,16 @@ void StepWorld::complete(size_t party, Completion completion) {
   parties_[party].inbox.push_back(std::move(completion));
 }
 
+void StepWorld::inject(const SendPost& message) {
+  for (size_t i = 0; i < parties_.size(); ++i)
+    if (parties_[i].peer == message.to) events_.push_back(Event{i, Post{OpId(), message}, true, false});
+}
+
+void StepWorld::wake(const PeerId& peer) {
+  for (size_t i = 0; i < parties_.size(); ++i)
+    if (parties_[i].peer == peer) advance(i);
+}
+
 void StepWorld::deliver(size_t party, const Message& message) {
   Party& to = parties_[party];
   if (to.receives.empty()) {
@@ -86,7 +96,7 @@ void StepWorld::take_posts(size_t party, std::vector<Post> posts) {
     }
     if (!from.under_way.insert(post.op).second)
       violations_.push_back(fmt::format("'{}' posts operation {} twice", from.peer.text(), post.op.value()));
-    if (refuse_next_) {
+    if (refuse_next_ || (fate_of && fate_of(post) == Fate::kRefused)) {
       refuse_next_ = false;
       complete(party, Completion{post.op, Status(Code::kResourceExhausted, "refused"), std::monostate(), false});
       continue;
@@ -126,18 +136,12 @@ void StepWorld::advance(size_t party) {
   violations_.push_back(fmt::format("'{}' never comes to rest at one time", each.peer.text()));
 }
 
-Status StepWorld::copy(const StepSpan& steps, bool in_part) {
+Status StepWorld::copy(const CopyPost& post, bool in_part) {
+  const StepSpan& steps = post.steps;
   const CopyWork& work = steps.work();
-  std::vector<MemoryRegistry::Access> sources;
-  std::vector<MemoryRegistry::Access> targets;
-  for (const RegionKey& key : work.source_regions) {
-    TRY(MemoryRegistry::Access access, memory_.access(key));
-    sources.push_back(std::move(access));
-  }
-  for (const RegionKey& key : work.target_regions) {
-    TRY(MemoryRegistry::Access access, memory_.access(key));
-    targets.push_back(std::move(access));
-  }
+  TRY(const std::vector<MemoryRegistry::Access> sources, memory_.access_all(work.source_regions));
+  TRY(const std::vector<MemoryRegistry::Access> targets,
+      memory_.write_access_all(work.target_regions, post.grant->id, &work.source_regions.front().owner));
   for (const CopyStep& step : steps.steps()) {
     const auto& target_key = work.target_regions[step.target_region];
     for (const auto& [id, state] : runtimes_)
@@ -155,26 +159,42 @@ Status StepWorld::copy(const StepSpan& steps, bool in_part) {
   return Status();
 }
 
+// As executor/ports.h says: each call of a hold happens once, and a hold that was released is never held again.
 Completion StepWorld::call_runtime(Role role, const RuntimePost& call) {
-  const auto found = runtimes_.find({role, call.participant});
+  const auto found = runtimes_.find({role, call.hold.participant});
   CHECK(found != runtimes_.end());
   RuntimeState& state = found->second;
+  const HoldId& hold = call.hold;
+  const auto conflict = [](const char* why) { return completion_of(Status(Code::kConflict, why)); };
   Completion completion;
   switch (call.call) {
     case RuntimeCall::kPin:
     case RuntimeCall::kReserve:
+      if (state.released.contains(hold) || state.active.contains(hold)) return conflict("was released or activated");
+      if (role == Role::kTarget && !state.held.empty() && !state.held.contains(hold)) return conflict("another has it");
+      completion.result = state.binding;
+      if (!state.held.insert(hold).second) break;
       ++(call.call == RuntimeCall::kPin ? state.pins : state.reserves);
       for (const auto& [key, bytes] : state.regions) {
-        const Status added = memory_.add(key, *bytes);
-        CHECK(added.ok());
+        given_back_.erase(bytes);
+        if (registered_[key]++ == 0) CHECK(memory_.add(key, *bytes).ok());
       }
-      completion.result = state.binding;
       break;
     case RuntimeCall::kValidate:
+      if (!state.held.contains(hold)) return conflict("is not reserved");
       if (state.refuses_validation) completion.status = Status(Code::kInvalidArgument, "the runtime does not like it");
       break;
-    case RuntimeCall::kActivate: ++state.activations; break;
+    case RuntimeCall::kActivate:
+      if (state.active.contains(hold)) break;
+      if (state.held.erase(hold) == 0) return conflict("is not reserved");
+      state.active.insert(hold);
+      ++state.activations;
+      break;
     case RuntimeCall::kRelease:
+      if (state.active.contains(hold)) return conflict("is active");
+      if (state.refuses_release) return completion_of(Status(Code::kUnavailable, "the runtime is busy"));
+      state.released.insert(hold);
+      if (state.held.erase(hold) == 0) break;
       ++state.releases;
       if (role == Role::kTarget)
         for (const auto& [key, bytes] : state.regions) given_back_.insert(bytes);
@@ -188,9 +208,8 @@ void StepWorld::execute(const Event& event, bool fail, bool happens) {
   const Party& from = parties_[event.party];
   Completion completion;
   const Post& post = event.post;
-  if (fail && std::holds_alternative<RuntimePost>(post.call)) happens = false;
   if (const auto* call = std::get_if<CopyPost>(&post.call)) {
-    if (happens) completion = completion_of(copy(call->steps, fail));
+    if (happens) completion = completion_of(copy(*call, fail));
   } else if (const auto* sum = std::get_if<ChecksumPost>(&post.call)) {
     const bool of_source = sum->end == StepEnd::kSource;
     StepsChecksum result;
@@ -198,7 +217,7 @@ void StepWorld::execute(const Event& event, bool fail, bool happens) {
       const CopyWork& work = sum->steps.work();
       const RegionKey& key =
           of_source ? work.source_regions[step.source_region] : work.target_regions[step.target_region];
-      const auto access = memory_.owner_access(key);
+      const auto access = memory_.access(key);
       CHECK(access.ok());
       ByteRanges pieces(step);
       for (ByteCopy piece; pieces.next(piece);)
@@ -208,7 +227,10 @@ void StepWorld::execute(const Event& event, bool fail, bool happens) {
     }
     completion.result = result;
   } else if (const auto* revoke = std::get_if<RevokePost>(&post.call)) {
-    if (happens) completion = completion_of(memory_.revoke(revoke->key));
+    if (happens) completion = completion_of(memory_.revoke(revoke->request.id));
+  } else if (const auto* grant = std::get_if<GrantPost>(&post.call)) {
+    if (happens) completion = completion_of(memory_.grant(grant->request));
+    if (completion.status.ok()) completion.result = Grant{grant->request.id, {}};
   } else if (const auto* begin = std::get_if<BeginPost>(&post.call)) {
     if (happens) completion = completion_of(store_->begin(begin->txn, begin->target));
   } else if (const auto* put = std::get_if<PutPost>(&post.call)) {
@@ -226,14 +248,18 @@ void StepWorld::execute(const Event& event, bool fail, bool happens) {
   } else if (const auto* runtime = std::get_if<RuntimePost>(&post.call)) {
     if (happens) completion = call_runtime(from.role, *runtime);
   } else if (const auto* send = std::get_if<SendPost>(&post.call)) {
-    if (happens)
+    sent_.push_back(*send);
+    if (happens && !(loses && loses(*send)))
       for (size_t i = 0; i < parties_.size(); ++i)
         if (parties_[i].peer == send->to) events_.push_back(Event{i, post, true, false});
   }
   completion.op = post.op;
   if (fail) {
-    const bool control = !is_data(post) && !std::holds_alternative<RuntimePost>(post.call);
-    completion.status = Status(happens && control ? Code::kOutcomeUnknown : Code::kUnavailable, "made to fail");
+    // A control operation that was refused has not happened: the refusal is its answer.
+    const bool is_refusal = happens && !completion.status.ok() && !is_data(post);
+    if (!is_refusal)
+      completion.status =
+          Status(happens && !is_data(post) ? Code::kOutcomeUnknown : Code::kUnavailable, "made to fail");
     if (happens) completion.result = std::monostate();
   }
   if (killed_.contains(from.peer) || from.protocol->finished()) return;
@@ -292,6 +318,9 @@ void StepWorld::run(const std::vector<ScheduledDeviation>& deviations, uint64_t 
     const size_t chosen = ready[std::min(at, ready.size() - 1)];
     const Event event = events_[chosen];
     events_.erase(events_.begin() + static_cast<ptrdiff_t>(chosen));
+    const Fate fate = fate_of && !event.is_delivery ? fate_of(event.post) : Fate::kAsUsual;
+    if (fate == Fate::kAnswerLost) fail = happens = true;
+    if (fate == Fate::kFails) fail = true, happens = false;
     if (event.is_delivery) {
       if (!fail && !killed_.contains(parties_[event.party].peer))  // else it is lost
         deliver(event.party, std::get<SendPost>(event.post.call).message);

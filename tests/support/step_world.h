@@ -47,7 +47,7 @@ std::vector<ScheduledDeviation> deviations_at(size_t step, const DeviationKinds&
 // Two of those at two steps below `step_count`.
 std::vector<ScheduledDeviation> draw_two_deviations(Rng& rng, size_t step_count, const DeviationKinds& kinds);
 
-// What a runtime did for a participant.
+// What a runtime did for a participant. Calls that are repeated count once.
 struct RuntimeState {
   AnyBinding binding;
   std::vector<std::pair<RegionKey, std::vector<std::byte>*>> regions;
@@ -56,6 +56,10 @@ struct RuntimeState {
   int activations = 0;
   int releases = 0;
   bool refuses_validation = false;
+  bool refuses_release = false;  // for as long as it is set
+  std::set<HoldId> held;
+  std::set<HoldId> active;
+  std::set<HoldId> released;  // by call, also those that were never held
 };
 
 class StepWorld {
@@ -79,9 +83,21 @@ class StepWorld {
     return runtimes_.at({role, participant});
   }
   MemoryRegistry& memory() { return memory_; }
+  RuntimeState& runtime(Role role, const ParticipantId& participant) { return runtimes_.at({role, participant}); }
   TimePoint now() const { return now_; }
+  // Every message that was sent, and a way to send one more: late messages of another run, for example.
+  const std::vector<SendPost>& sent() const { return sent_; }
+  void inject(const SendPost& message);
+  // Of a protocol that was added while the world runs: its first step.
+  void wake(const PeerId& peer);
   void kill(const PeerId& peer) { killed_.insert(peer); }  // posts nothing and hears nothing from then on
   std::function<void(size_t step)> before_step;
+  // What becomes of an operation, where it says: it happens and its answer is lost, or it does not happen, or its post
+  // is refused for want of room. For outages that are longer than any number of attempts.
+  enum class Fate { kAsUsual, kAnswerLost, kFails, kRefused };
+  std::function<Fate(const Post& post)> fate_of;
+  // Messages that never arrive.
+  std::function<bool(const SendPost& message)> loses;
 
  private:
   struct Party {
@@ -102,7 +118,7 @@ class StepWorld {
   void advance(size_t party);
   void take_posts(size_t party, std::vector<Post> posts);
   void execute(const Event& event, bool fail, bool happens);
-  Status copy(const StepSpan& steps, bool in_part);
+  Status copy(const CopyPost& post, bool in_part);
   void complete(size_t party, Completion completion);
   void deliver(size_t party, const Message& message);
   bool pass_time();
@@ -119,6 +135,8 @@ class StepWorld {
   std::deque<Event> events_;
   std::set<PeerId> killed_;
   std::set<const std::vector<std::byte>*> given_back_;
+  std::map<RegionKey, int> registered_;  // holds, and participants that share a region
+  std::vector<SendPost> sent_;
   bool refuse_next_ = false;
   size_t step_count_ = 0;
   std::vector<std::string> violations_;

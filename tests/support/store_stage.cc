@@ -84,6 +84,7 @@ SmallRestore::SmallRestore(const Valid<CacheSchema>& schema, const Valid<Snapsho
 RestoreOptions SmallRestore::options() const {
   RestoreOptions made;
   made.operation = OperationId("op");
+  made.attempt = AttemptId("attempt 1");
   KvRestore restore;
   restore.target = target.placement;
   restore.what = digest(snapshot);

@@ -44,6 +44,19 @@ void expect_nothing_leaks(StoreStage& stage, size_t segments) {
   EXPECT_EQ(stage.tables.all_chunks().segments().value().size(), segments) << "I4";
 }
 
+// I4: pages that are held are quarantined by name, and nothing is quarantined without a doubt.
+void check_pages(const std::vector<Remains>& quarantined, bool released, const std::vector<OpId>& lost,
+                 const RuntimeState& runtime) {
+  const auto found = std::find_if(quarantined.begin(), quarantined.end(), [&](const Remains& each) {
+    return each.hold.participant == runtime.binding->participant;
+  });
+  EXPECT_TRUE(runtime.held.empty() || found != quarantined.end()) << "I4";
+  EXPECT_EQ(released, quarantined.empty());
+  if (found != quarantined.end() && runtime.held.empty()) {
+    EXPECT_TRUE(!lost.empty() || found->may_be_active);
+  }
+}
+
 struct RestoreRan {
   RestoreOutcome outcome;
   size_t step_count = 0;
@@ -69,11 +82,12 @@ RestoreRan run_restore(StoreStage& stage, SmallRestore& restore, RestoreOptions 
       EXPECT_EQ(wrong_items(restore.target, i), "") << "I1, I5";
       EXPECT_EQ(runtime.releases, 0) << "what is active is not given back";
     } else if (runtime.reserves > 0) {
-      EXPECT_TRUE(runtime.releases == 1 || !outcome.lost.empty() || !outcome.released) << "I4";
+      check_pages(outcome.quarantined, outcome.released, outcome.lost, runtime);
     }
   }
   const bool all_active = active_count == restore.target.bindings.size();
-  EXPECT_TRUE(outcome.activated == all_active || (all_active && !outcome.lost.empty())) << outcome.cause.message();
+  EXPECT_TRUE(outcome.activated == all_active || (all_active && !outcome.may_be_active.empty()))
+      << outcome.cause.message();
   EXPECT_TRUE(outcome.activated || !outcome.cause.ok()) << "a failure says why";
   return {outcome, world.step_count()};
 }
@@ -114,8 +128,8 @@ UploadRan run_upload(const std::vector<ScheduledDeviation>& deviations, uint64_t
   const UploadOutcome& outcome = protocol.outcome();
   for (const BindingPointer& binding : upload.source.bindings) {
     const RuntimeState& runtime = world.runtime(Role::kSource, (*binding)->participant);
-    EXPECT_LE(runtime.releases, runtime.pins);
-    EXPECT_TRUE(runtime.pins == runtime.releases || !outcome.lost.empty() || !outcome.released) << "I4";
+    EXPECT_EQ(runtime.pins - runtime.releases, static_cast<int>(runtime.held.size()));
+    check_pages(outcome.quarantined, outcome.released, outcome.lost, runtime);
   }
   EXPECT_TRUE(outcome.committed || !outcome.cause.ok()) << "a failure says why";
   EXPECT_FALSE(outcome.committed && (outcome.unknown || !outcome.cause.ok() || outcome.manifest == nullptr));

@@ -56,7 +56,7 @@ std::vector<Case> cases() {
        {"I2"}},
       {"CountWriters",
        Canary::kCountWriters,
-       to_pipeline(move_with("", R"({"kind":"message_doubled","count":100,
+       to_pipeline(move_with(R"(,"checksum":false)", R"({"kind":"message_doubled","count":100,
                          "when":{"peer":"move/source p0-t0","event":"post send receipt"}},
                         {"kind":"slow_operation","count":100,"delay_us":5000,
                          "when":{"peer":"move/source p0-t1","event":"post copy"}})")),

@@ -28,13 +28,18 @@ class FaultPortsTest : public ::testing::Test {
   Region& region(const std::string& name, uint64_t bytes) {
     Region& made = regions_.emplace_back(region_key(name), bytes);
     EXPECT_EQ(backend_->add_memory(made.key, made.bytes()), Status());
+    // By a participant without faults.
+    Participant granter(backend_->join(PeerId("granter of " + name)));
+    const GrantRequest request{GrantId(name), {{made.key, Range(0, bytes)}}, {made.key.owner}};
+    EXPECT_EQ(granter.run(GrantPost{request}).status, Status());
     return made;
   }
   CopyPost copy_of(const Region& source, const Region& target, std::vector<CopyStep> steps) {
-    return CopyPost{steps_between({source.key}, {target.key}, std::move(steps))};
+    return CopyPost{std::make_shared<const Grant>(Grant{GrantId(target.key.id.text()), {}}),
+                    steps_between({source.key}, {target.key}, std::move(steps))};
   }
   static SendPost send_to(const std::string& peer, const std::string& text) {
-    return SendPost{PeerId(peer), Message{OperationId("move"), {}, DecisionBody{false, text}}};
+    return SendPost{PeerId(peer), Message{OperationId("move"), {}, {}, DecisionBody{false, text}}};
   }
   // What waits for 'b', in the order in which it came.
   static std::vector<std::string> texts_of(Participant& b) {
@@ -107,7 +112,7 @@ TEST_F(FaultPortsTest, AnAnswerThatIsLostSaysNotWhatHappened) {
   const Completion copied = a.run(copy_of(source, target, {plain_step(0, 0, 8)}));
   EXPECT_EQ(copied.status.code(), Code::kUnavailable);
   EXPECT_EQ(target.copy(), Bytes(8, std::byte{1}));
-  EXPECT_EQ(a.run(RevokePost{target.key}).status.code(), Code::kOutcomeUnknown);
+  EXPECT_EQ(a.run(RevokePost{{GrantId("target")}}).status.code(), Code::kOutcomeUnknown);
   EXPECT_EQ(a.run(copy_of(source, target, {plain_step(0, 0, 8)})).status.code(), Code::kConflict);
   const BeginPost begin{TxnId("txn"), UploadTarget{"tenant", {}, Duration::from_s(60)}};
   const Completion begun = a.run(begin);
@@ -172,7 +177,7 @@ TEST_F(FaultPortsTest, ABrokenPathRefusesEveryLaterCopyForGood) {
     EXPECT_EQ(a.try_post(a.new_op(), copy_of(source, target, {plain_step(0, 4, 4)})).code(), Code::kIo);
   EXPECT_TRUE(a.take_all().empty());
   EXPECT_EQ(target.bytes()[4], Region::kFill);
-  EXPECT_EQ(a.run(RevokePost{target.key}).status, Status());
+  EXPECT_EQ(a.run(RevokePost{{GrantId("target")}}).status, Status());
 }
 
 TEST_F(FaultPortsTest, AFlippedBitIsInWhatACopyWroteAndNowhereElse) {
@@ -218,12 +223,13 @@ class TimedQueue : public CompletionQueue {
 class EveryCopy : public Transport {
  public:
   explicit EveryCopy(TimedQueue& queue) : queue_(queue) {}
-  Status post_copy(OpId op, const StepSpan&) override {
+  Status post_copy(OpId op, const Grant&, const StepSpan&) override {
     queue_.add(op);
     return Status();
   }
-  Status post_checksum(OpId op, const StepSpan& steps, StepEnd) override { return post_copy(op, steps); }
-  Status post_revoke(OpId op, const RegionKey&) override { return post_copy(op, StepSpan()); }
+  Status post_checksum(OpId op, const StepSpan& steps, StepEnd) override { return post_copy(op, Grant(), steps); }
+  Status post_grant(OpId op, const GrantRequest&) override { return post_copy(op, Grant(), StepSpan()); }
+  Status post_revoke(OpId op, const RevokeRequest&) override { return post_copy(op, Grant(), StepSpan()); }
   void cancel(OpId) override {}
 
  private:
@@ -242,16 +248,16 @@ TEST(StalledCopies, R1_CompleteOnceAtTheEndOfTheirStallThoughTheyAreCancelled) {
   const TimePoint begin = queue.now();
   const auto after = [&](int64_t seconds) { return begin + Duration::from_s(seconds); };
 
-  ASSERT_EQ(ports.transport->post_copy(OpId(1), StepSpan()), Status());
+  ASSERT_EQ(ports.transport->post_copy(OpId(1), Grant(), StepSpan()), Status());
   ASSERT_EQ(ports.queue->wait(out, after(1)), 1u);
   EXPECT_EQ(out[0].op, OpId(1));
   EXPECT_EQ(ports.queue->now(), begin);
 
-  ASSERT_EQ(ports.transport->post_copy(OpId(2), StepSpan()), Status());
+  ASSERT_EQ(ports.transport->post_copy(OpId(2), Grant(), StepSpan()), Status());
   ports.transport->cancel(OpId(2));
   EXPECT_EQ(ports.queue->wait(out, after(2)), 0u);
   EXPECT_EQ(ports.queue->now(), after(2));  // R8
-  ASSERT_EQ(ports.transport->post_copy(OpId(3), StepSpan()), Status());
+  ASSERT_EQ(ports.transport->post_copy(OpId(3), Grant(), StepSpan()), Status());
   for (const uint64_t op : {uint64_t{2}, uint64_t{3}}) {
     ASSERT_EQ(ports.queue->wait(out, after(60)), 1u);
     EXPECT_EQ(out[0].op, OpId(op));
@@ -301,7 +307,7 @@ TEST_F(FaultPortsTest, R1_EveryAcceptedPostCompletesOnceWhateverThePlan) {
       const std::vector<Call> calls = {
           copy,
           ChecksumPost{copy.steps, StepEnd::kSource},
-          RevokePost{source.key},
+          RevokePost{{GrantId("source")}},
           BeginPost{txn, UploadTarget{"tenant", {}, Duration::from_s(60)}},
           PutPost{txn, put},
           AbortPost{txn},

@@ -134,12 +134,18 @@ class InstantWorld {
     if (const auto* get = std::get_if<GetPost>(&post.call)) return completion_of(op, store_.get(get->step, memory_));
     if (const auto* release = std::get_if<ReleaseLeasePost>(&post.call))
       return completion_of(op, store_.release(release->lease));
-    if (const auto* revoke = std::get_if<RevokePost>(&post.call)) return completion_of(op, memory_.revoke(revoke->key));
+    if (const auto* revoke = std::get_if<RevokePost>(&post.call))
+      return completion_of(op, memory_.revoke(revoke->request.id));
+    if (const auto* grant = std::get_if<GrantPost>(&post.call)) {
+      Completion granted = completion_of(op, memory_.grant(grant->request));
+      granted.result = Grant{grant->request.id, {}};
+      return granted;
+    }
     const RuntimePost& call = std::get<RuntimePost>(post.call);
     Completion completion = completion_of(op, Status());
     if (call.call == RuntimeCall::kPin || call.call == RuntimeCall::kReserve)
       for (const BindingPointer& binding : side_.bindings)
-        if ((*binding)->participant == call.participant) completion.result = binding;
+        if ((*binding)->participant == call.hold.participant) completion.result = binding;
     return completion;
   }
 
@@ -207,6 +213,7 @@ RC_GTEST_PROP(StoreProperty, WhatWasUploadedFromAnyPlacementIsRestoredIntoAnyOth
 
   RestoreOptions restore_options;
   restore_options.operation = OperationId("restore");
+  restore_options.attempt = AttemptId("attempt 1");
   KvRestore wanted;
   wanted.target = std::make_shared<const Valid<PlacementManifest>>(target_placement);
   wanted.what = digest(snapshot);

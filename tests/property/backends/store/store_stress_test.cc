@@ -171,6 +171,7 @@ class Stress {
     side.join(Role::kTarget);
     RestoreOptions options;
     options.operation = OperationId(name);
+    options.attempt = AttemptId(name);
     KvRestore wanted;
     wanted.target = side.placement;
     wanted.what = digest(snapshot_of_worker(owner));

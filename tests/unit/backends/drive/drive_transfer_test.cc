@@ -72,6 +72,8 @@ class DriveTransferTest : public ::testing::Test {
   CoordinatorOptions coordinator_options() const {
     CoordinatorOptions options;
     options.operation = OperationId("op");
+    options.attempt = AttemptId("attempt 1");
+    options.instance = InstanceId("coordinator");
     options.planner = std::make_shared<const KvTransferPlanner>(
         KvTransfer{TransferDocuments{source_.placement, target_.placement, snapshot()}, PlanOptions(), LowerLimits()});
     options.checksum = true;
@@ -94,7 +96,7 @@ TEST_F(DriveTransferTest, TwoProcessesDriveATransferTogether) {
   struct Node {
     Node(MemoryRegistry& registry, ThreadPool& pool, LocalRuntime& runtime, MessageHub& hub, Role role, PeerId self)
         : transport(registry, pool, queue),
-          runtime_port(runtime, role, queue),
+          runtime_port(runtime, role, pool, queue),
           messenger(hub, std::move(self), queue) {}
     Ports ports() { return Ports{&queue, &transport, nullptr, &messenger, &runtime_port}; }
     LocalQueue queue;
@@ -117,6 +119,7 @@ TEST_F(DriveTransferTest, TwoProcessesDriveATransferTogether) {
     for (const BindingPointer& binding : side->bindings) {
       ParticipantOptions options;
       options.operation = OperationId("op");
+      options.attempt = AttemptId("attempt 1");
       options.participant = (*binding)->participant;
       options.coordinator = PeerId(kCoordinatorName);
       options.seed = nodes.size();

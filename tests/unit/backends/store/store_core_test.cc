@@ -89,6 +89,7 @@ TEST(StoreCore, OnlyTheChunksThatAreTouchedAreRead) {
   auto work = std::make_shared<CopyWork>();
   work->target_regions = {RegionKey{InstanceId("test"), RegionId("target"), std::nullopt, 1}};
   ASSERT_TRUE(store.memory.add(work->target_regions[0], target).ok());
+  ASSERT_TRUE(store.memory.grant({GrantId("grant"), {{work->target_regions[0], Range(0, 20)}}, {}}).ok());
   for (const uint64_t offset : {uint64_t{6}, uint64_t{9}, uint64_t{100}}) {
     CopyStep step;
     step.source_offset = offset;
@@ -96,7 +97,8 @@ TEST(StoreCore, OnlyTheChunksThatAreTouchedAreRead) {
     step.bytes = 4;
     work->steps.push_back(step);
   }
-  const GetStep get{found.lease, std::make_shared<const FoundObject>(found.objects[0]), Range(0, 640), StepSpan(work)};
+  const GetStep get{found.lease, std::make_shared<const FoundObject>(found.objects[0]), Range(0, 640), StepSpan(work),
+                    GrantId("grant")};
   EXPECT_EQ(store.core().get(get, store.memory).value(), (GetReport{12, 24, 3})) << "bytes 0-15 and 96-103";
   const ObjectBytes all = snapshot_bytes(1, 0);
   for (size_t i = 0; i < target.size(); ++i)
@@ -418,6 +420,7 @@ TEST(StoreCore, PutsAndGetsTogetherKeepToTheStagingMemory) {
     threads.emplace_back([&, i] {
       const RegionKey key{InstanceId("test"), RegionId("memory"), std::nullopt, i + 1};
       EXPECT_TRUE(memory.add(key, bytes[i]).ok());
+      EXPECT_TRUE(memory.grant({GrantId(std::to_string(i)), {{key, Range(0, 1000)}}, {}}).ok());
       auto work = std::make_shared<CopyWork>();
       work->source_regions = work->target_regions = {key};
       CopyStep step;
@@ -432,7 +435,10 @@ TEST(StoreCore, PutsAndGetsTogetherKeepToTheStagingMemory) {
         EXPECT_TRUE(store.core().commit(txn, pages).ok());
         const Found found = store.core().lookup(Lookup{std::vector<PageObjectKey>{page}, LeaseRequest{"r"}}).value();
         const auto object = std::make_shared<const FoundObject>(found.objects.at(0));
-        EXPECT_TRUE(store.core().get(GetStep{found.lease, object, Range(0, 1000), StepSpan(work)}, memory).ok());
+        EXPECT_TRUE(
+            store.core()
+                .get(GetStep{found.lease, object, Range(0, 1000), StepSpan(work), GrantId(std::to_string(i))}, memory)
+                .ok());
         EXPECT_TRUE(store.core().release(found.lease).ok());
       }
     });

@@ -79,10 +79,11 @@ Value value_back(const Value& value) {
 }
 
 Message message_back(MessageBody body) {
-  const Message message{OperationId(kOdd), PeerIdentity{ParticipantId(kOdd), InstanceId(kNotUtf8), kMost},
-                        std::move(body)};
+  const Message message{OperationId(kOdd), AttemptId(kNotUtf8),
+                        PeerIdentity{ParticipantId(kOdd), InstanceId(kNotUtf8), kMost}, std::move(body)};
   Message again = value_back(message);
   EXPECT_EQ(again.operation, message.operation);
+  EXPECT_EQ(again.attempt, message.attempt);
   EXPECT_EQ(again.identity, message.identity);
   return again;
 }
@@ -100,7 +101,7 @@ TEST(RecordingWire, EachStatusIsReadBack) {
 
 TEST(RecordingWire, EachResultIsReadBack) {
   for (const auto& stored : {std::optional<StoredObject>(), std::optional(kObject)}) {
-    const PutReceipt receipt{TxnId(kOdd), RegionId(kNotUtf8), "", kMost, stored, false};
+    const PutReceipt receipt{TxnId(kOdd), RegionId(kNotUtf8), "", kMost, stored};
     EXPECT_EQ(value_back(receipt), receipt);
   }
   for (const TxnPhase phase : {TxnPhase::kOpen, TxnPhase::kCommitted, TxnPhase::kAborted})
@@ -111,6 +112,7 @@ TEST(RecordingWire, EachResultIsReadBack) {
   const GetReport report{kMost, 1, kMost - 1};
   EXPECT_EQ(value_back(report), report);
   EXPECT_EQ(value_back(StepsChecksum{0xffffffff}), StepsChecksum{0xffffffff});
+  EXPECT_EQ(value_back(Grant{GrantId(kNotUtf8), "key"}), (Grant{GrantId(kNotUtf8), ""}));
 }
 
 TEST(RecordingWire, WhatWasFoundIsReadBack) {
@@ -148,16 +150,38 @@ TEST(RecordingWire, EachMessageIsReadBack) {
     EXPECT_EQ(exported.binding, AnyBinding(binding));
     EXPECT_TRUE(std::get<ExportBody>(message_back(ExportBody{role, AnyBinding()}).body).binding == nullptr);
     const Status cause(Code::kQuota, kNotUtf8);
-    const auto failure = std::get<FailureBody>(message_back(FailureBody{role, cause}).body);
-    EXPECT_EQ(failure.role, role);
-    EXPECT_EQ(failure.cause, cause);
-    EXPECT_TRUE(std::get<FailureBody>(message_back(FailureBody{role, Status()}).body).cause.ok());
-    const auto done = std::get<DoneBody>(message_back(DoneBody{role, true}).body);
-    EXPECT_TRUE(done.role == role && done.activated);
+    for (const bool waited : {false, true}) {
+      const auto failure = std::get<FailureBody>(message_back(FailureBody{role, cause, waited}).body);
+      EXPECT_EQ(failure.role, role);
+      EXPECT_EQ(failure.cause, cause);
+      EXPECT_EQ(failure.waited, waited);
+    }
+    EXPECT_TRUE(std::get<FailureBody>(message_back(FailureBody{role, Status(), false}).body).cause.ok());
+    for (const PagesEnd pages : {PagesEnd::kNone, PagesEnd::kReleased, PagesEnd::kActive, PagesEnd::kQuarantined}) {
+      const DoneBody done{role, pages};
+      EXPECT_EQ(std::get<DoneBody>(message_back(done).body), done);
+      const auto known =
+          std::get<KnownBody>(message_back(KnownBody{role, true, true, DecisionBody{true, kOdd}, done, cause}).body);
+      EXPECT_TRUE(known.role == role && known.was_ready && known.is_decided && known.decision.activate);
+      EXPECT_EQ(known.decision.reason, kOdd);
+      EXPECT_EQ(known.done, done);
+      EXPECT_EQ(known.failure, cause);
+    }
+    const auto known = std::get<KnownBody>(message_back(KnownBody{role, false, false, {}, {}, {}}).body);
+    EXPECT_FALSE(known.was_ready || known.is_decided || known.done || known.failure);
+    const auto ack = std::get<AckBody>(message_back(AckBody{role, kNotUtf8}).body);
+    EXPECT_TRUE(ack.role == role && ack.kind == kNotUtf8);
   }
-  const WriterReceipt receipt{PeerIdentity{ParticipantId(), InstanceId(kOdd), 0}, kMost, 0xffffffff, false};
+  EXPECT_EQ(std::get<QueryBody>(message_back(QueryBody{PeerId(kOdd)}).body).reply_to, PeerId(kOdd));
+  const PeerIdentity writer{ParticipantId(kOdd), InstanceId(), kMost};
+  const auto grant =
+      std::get<GrantBody>(message_back(GrantBody{sha256("job"), writer, Grant{GrantId(kOdd), "key"}}).body);
+  EXPECT_TRUE(grant.job == sha256("job") && grant.writer == writer && grant.grant.id == GrantId(kOdd));
+  EXPECT_EQ(grant.grant.opaque, "") << "a right is not written into a recording";
+  const WriterReceipt receipt{sha256("job"), PeerIdentity{ParticipantId(), InstanceId(kOdd), 0}, kMost, 0xffffffff};
   EXPECT_EQ(std::get<WriterReceipt>(message_back(receipt).body), receipt);
-  EXPECT_EQ(std::get<ReadyBody>(message_back(ReadyBody{kMost}).body).bytes, kMost);
+  const auto ready = std::get<ReadyBody>(message_back(ReadyBody{sha256("job"), kMost}).body);
+  EXPECT_TRUE(ready.job == sha256("job") && ready.bytes == kMost);
   const auto decision = std::get<DecisionBody>(message_back(DecisionBody{false, kNotUtf8}).body);
   EXPECT_TRUE(!decision.activate && decision.reason == kNotUtf8);
 }
