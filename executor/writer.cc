@@ -13,10 +13,6 @@
 namespace crossdock {
 namespace {
 
-// Of a window, what one pair may have under way. Two operations keep the path to a target busy while completions are on
-// their way; the rest of the window goes to other targets.
-constexpr size_t kPairOperations = 2;
-
 // A target may be faster than the coordinator's message to this writer. Bounded, since messages come from outside; a
 // grant that is dropped here is repeated.
 constexpr size_t kEarlyGrantsMax = 65536;
@@ -130,8 +126,9 @@ bool Writer::open(size_t number) {
   }
   std::vector<uint64_t> bytes;
   for (const StepSpan& batch : pair.work->batches) bytes.push_back(batch.total_bytes());
+  // Its share of the window: the whole of it for one target, one operation for each of many.
   WindowLimits own = options_.window;
-  own.operation_count_max = std::min(own.operation_count_max, kPairOperations);
+  own.operation_count_max = std::max<size_t>(1, own.operation_count_max / pairs_.size());
   pair.list.emplace(std::move(bytes), own, options_.retry, options_.seed + 32 + 2 * number);
   begun_.insert(number);
   take_turn(number);

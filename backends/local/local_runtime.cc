@@ -34,7 +34,7 @@ Status LocalRuntime::take(Member& member) {
   std::vector<RegionKey> taken;
   for (const RegionKey& key : region_keys(*member.binding)) {
     if (users_[key]++ == 0) {
-      const Status status = registry_.add(key, member.memory->find(key));
+      Status status = registry_.add(key, member.memory->find(key));
       if (!status.ok()) {
         users_.erase(key);
         for (const RegionKey& each : taken)

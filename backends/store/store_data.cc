@@ -335,7 +335,7 @@ Status StoreCore::State::read_chunks(const FoundObject& object, std::span<const 
     for (const uint64_t chunk : batch) names.push_back(ChunkName{object.number, static_cast<uint32_t>(chunk)});
     const Staging::Share share(staging, batch.size() * stored.chunk_bytes);
     bool taken_ok = true;
-    const Status status = chunks->read(names, [&](size_t i, bool found, std::span<const std::byte> bytes) {
+    Status status = chunks->read(names, [&](size_t i, bool found, std::span<const std::byte> bytes) {
       taken_ok = false;
       const uint64_t chunk = batch[i];
       const uint64_t length = chunk_range(chunk, stored.chunk_bytes, stored.bytes).size();

@@ -22,6 +22,7 @@ void sort_by_participant(std::vector<AnyBinding>& bindings) {
 // All are of KV cache: kv_bindings() made sure.
 std::vector<Sha256Digest> digests_of(const std::vector<AnyBinding>& bindings) {
   std::vector<Sha256Digest> digests;
+  digests.reserve(bindings.size());
   for (const AnyBinding& binding : bindings) digests.push_back(digest(*binding.as<RuntimeBinding>()));
   return digests;
 }

@@ -126,10 +126,11 @@ struct StepSplit {
 // list would have more than step_count_max; it is then of no use.
 bool append_split(const CopyStep& step, const StepSplit& split, std::vector<CopyStep>& steps);
 
-// Of one batch, which is one copy operation.
+// Of one batch, which is one copy operation. By default a window (executor/window.h) holds as many batches as
+// operations: with fewer, a source would serve few targets at a time.
 struct BatchLimits {
   uint64_t step_count_max = 1024;
-  uint64_t bytes_max = uint64_t{64} << 20;
+  uint64_t bytes_max = uint64_t{4} << 20;
 };
 
 // Cuts a list of steps, none of which has more than bytes_max, into consecutive batches that keep to the limits;

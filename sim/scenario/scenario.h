@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "base/time.h"
+#include "executor/window.h"
 #include "model/diagnostics.h"
 #include "model/kv/cache_schema.h"
 #include "model/kv/parallel_spec.h"
 #include "model/kv/pool_binding.h"
 #include "model/kv/store.h"
+#include "planner/copy/steps.h"
 #include "sim/scenario/cluster.h"
 #include "sim/scenario/fault_kinds.h"
 
@@ -59,10 +61,11 @@ struct WorkSpec {
   Duration timeout = Duration::from_s(2);
   Duration drain = Duration::from_s(1);
   Duration wait = Duration::from_ms(500);  // for the decision, for each participant's report, for a lost "done"
-  uint32_t window_operations = 4;
-  uint64_t window_bytes = uint64_t{256} << 20;
-  uint64_t batch_bytes = uint64_t{64} << 20;
-  uint64_t batch_steps = 1024;
+  // The library's own defaults: what is simulated is what ships.
+  uint32_t window_operations = static_cast<uint32_t>(WindowLimits().operation_count_max);
+  uint64_t window_bytes = WindowLimits().bytes_max;
+  uint64_t batch_bytes = BatchLimits().bytes_max;
+  uint64_t batch_steps = BatchLimits().step_count_max;
   uint64_t bytes = 0;   // traffic: of one flow; each place of the source to each of the target, in turn
   uint64_t rounds = 1;  // traffic
 };

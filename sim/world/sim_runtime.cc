@@ -74,7 +74,9 @@ Status SimRuntime::post_pin(OpId op, const HoldId& hold) { return take(op, Runti
 Status SimRuntime::post_reserve(OpId op, const HoldId& hold) { return take(op, RuntimeCall::kReserve, hold); }
 
 Status SimRuntime::post_validate(OpId op, const HoldId& hold) {
-  return post(op, RuntimeCall::kValidate, hold, kCallUs, [](SimMember&) { return Completion(); });
+  return post(op, RuntimeCall::kValidate, hold, kCallUs, [](SimMember& member) {
+    return member.is_held ? Completion() : completion_of(Status(Code::kConflict, "is not reserved"));
+  });
 }
 
 Status SimRuntime::post_activate(OpId op, const HoldId& hold) {

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "executor/ports.h"
+#include "model/kv/binding.h"
+#include "model/kv/cache_schema.h"
 
 namespace crossdock::testing {
 
@@ -41,6 +43,9 @@ class Backend {
   virtual ~Backend() = default;
   // The ports of one more participant, those that the backend has. They live as long as it.
   virtual Ports join(const PeerId& name) = 0;
+  // The same with a runtime that has pages for one participant, as the binding describes them.
+  virtual Ports join_with_pages(const PeerId& name, Role role, const BindingPointer& binding,
+                                const std::shared_ptr<const Valid<CacheSchema>>& schema) = 0;
   virtual Status add_memory(const RegionKey& key, std::span<std::byte> bytes) = 0;
   // Keeps an access to the memory under the grant open while it lives. Null where the backend cannot.
   virtual std::shared_ptr<void> hold(const GrantId& grant, const RegionKey& key) = 0;

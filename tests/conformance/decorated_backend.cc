@@ -14,6 +14,10 @@ class DecoratedBackend : public Backend {
   Ports join(const PeerId& name) override {
     return decorators_.emplace_back(inside_->join(name), PortFaultPlan()).ports();
   }
+  Ports join_with_pages(const PeerId& name, Role role, const BindingPointer& binding,
+                        const std::shared_ptr<const Valid<CacheSchema>>& schema) override {
+    return decorators_.emplace_back(inside_->join_with_pages(name, role, binding, schema), PortFaultPlan()).ports();
+  }
   Status add_memory(const RegionKey& key, std::span<std::byte> bytes) override {
     return inside_->add_memory(key, bytes);
   }

@@ -1,12 +1,15 @@
 #include "tests/conformance/local_backend.h"
 
 #include <atomic>
+#include <deque>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "backends/local/local_messenger.h"
+#include "backends/local/local_runtime.h"
 #include "backends/local/local_transport.h"
 #include "backends/local/pooled_store.h"
 #include "backends/store/store_core.h"
@@ -28,6 +31,16 @@ class LocalBackend : public Backend {
     CHECK(party == nullptr);
     party = std::make_unique<Party>(*this, name);
     return Ports{&party->queue, &party->transport, &party->store, &party->messenger, nullptr};
+  }
+  Ports join_with_pages(const PeerId& name, Role role, const BindingPointer& binding,
+                        const std::shared_ptr<const Valid<CacheSchema>>&) override {
+    Ports ports = join(name);
+    RegionMemory& memory = pages_.emplace_back();
+    CHECK(memory.add(**binding).ok());
+    runtime_.add(role, binding, memory);
+    Party& party = *parties_.at(name);
+    ports.runtime = &party.runtime.emplace(runtime_, role, pool_, party.queue);
+    return ports;
   }
   Status add_memory(const RegionKey& key, std::span<std::byte> bytes) override { return memory_.add(key, bytes); }
   std::shared_ptr<void> hold(const GrantId& grant, const RegionKey& key) override {
@@ -62,6 +75,7 @@ class LocalBackend : public Backend {
     LocalTransport transport;
     PooledStore store;
     LocalMessenger messenger;
+    std::optional<LocalRuntimePort> runtime;
   };
 
   std::unique_ptr<StoreCore> open(const BackendOptions& options, StoreTables tables) {
@@ -75,6 +89,8 @@ class LocalBackend : public Backend {
   std::shared_ptr<void> keeper_;
   std::atomic<int64_t> passed_ns_ = 0;
   MemoryRegistry memory_;
+  std::deque<RegionMemory> pages_;
+  LocalRuntime runtime_{memory_};
   MessageHub hub_;
   std::unique_ptr<StoreCore> store_;
   std::map<PeerId, std::unique_ptr<Party>> parties_;

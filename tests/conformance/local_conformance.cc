@@ -4,6 +4,7 @@
 #include "tests/conformance/local_backend.h"
 #include "tests/conformance/messenger_conformance.h"
 #include "tests/conformance/object_store_conformance.h"
+#include "tests/conformance/runtime_conformance.h"
 #include "tests/conformance/transport_conformance.h"
 
 namespace crossdock::testing {
@@ -19,6 +20,7 @@ const BackendCase kLocal = {"local", make_local};
 
 INSTANTIATE_TEST_SUITE_P(Local, CompletionQueueConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 INSTANTIATE_TEST_SUITE_P(Local, MessengerConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
+INSTANTIATE_TEST_SUITE_P(Local, RuntimeConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 INSTANTIATE_TEST_SUITE_P(Local, HeldAccessConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);
 INSTANTIATE_TEST_SUITE_P(Local, ObjectStoreConformance, ::testing::Values(kLocal, decorated(kLocal)), name_of);

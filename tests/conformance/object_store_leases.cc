@@ -27,6 +27,38 @@ TEST_P(ObjectStoreConformance, ALeaseThatIsOverFailsItsOwnGetsOnly) {
   expect_bytes(result_of<Found>(user().run(look_up_pages({"2"}))), {kTwos});
 }
 
+// The answer of a look-up was lost, and it is repeated.
+TEST_P(ObjectStoreConformance, R4_ALookUpThatIsRepeatedHasOneLease) {
+  publish("txn", {{"1", kOnes}, {"2", kTwos}});
+  LookupPost lookup = look_up_pages({"1"}, Duration::from_ms(500));
+  lookup.lookup.lease.request = "request";
+  const auto first = result_of<Found>(user().run(lookup));
+  backend_->pass_time(Duration::from_ms(400));
+  const auto again = result_of<Found>(user().run(lookup));
+  EXPECT_EQ(again.lease, first.lease);
+  EXPECT_GT(again.lease_end, first.lease_end) << "and is renewed";
+  EXPECT_EQ(backend_->store_use().leases, 1u);
+  backend_->pass_time(Duration::from_ms(400));
+  expect_bytes(again, {kOnes});
+  // Another holder, another request, and none at all have leases of their own.
+  for (const auto& [holder, request] : {std::pair("reader", "other"), {"another", "request"}, {"reader", ""}}) {
+    LookupPost other = look_up_pages({"1"});
+    other.lookup.lease.holder = holder;
+    other.lookup.lease.request = request;
+    EXPECT_NE(result_of<Found>(user().run(other)).lease, first.lease) << holder << " " << request;
+  }
+  // It holds what was found last.
+  lookup = look_up_pages({"2"});
+  lookup.lookup.lease.request = "request";
+  const auto second = result_of<Found>(user().run(lookup));
+  EXPECT_EQ(second.lease, first.lease);
+  expect_bytes(second, {kTwos});
+  release(second);
+  EXPECT_EQ(backend_->store_use().leases, 3u);
+  const auto fresh = result_of<Found>(user().run(lookup));
+  EXPECT_NE(fresh.lease, first.lease) << "a lease that was released does not come back";
+}
+
 TEST_P(ObjectStoreConformance, R4_ALeaseIsReleasedOnceHoweverOftenItIsAsked) {
   publish("txn", {{"object", kOnes}});
   const auto found = result_of<Found>(user().run(look_up_pages({"object"})));

@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "executor/transfer_job.h"
 #include "sim/world/sim_messenger.h"
+#include "sim/world/sim_runtime.h"
 #include "sim/world/sim_store.h"
 #include "sim/world/sim_world.h"
 
@@ -60,6 +62,8 @@ class SimBackend : public Backend {
   ~SimBackend() override {
     for (const PeerId& name : names_) world_.retire(name);
     for (const auto& [key, member] : members_) world_.memory().remove_region(key);
+    for (const auto& member : pages_)
+      for (const RegionKey& key : region_keys(**member->binding)) world_.memory().remove_region(key);
     for (const Violation& violation : world_.checks().violations())
       ADD_FAILURE() << violation.invariant << ": " << violation.what;
   }
@@ -70,6 +74,26 @@ class SimBackend : public Backend {
     node.set_queue_depth(options_.worker_count + options_.waiting_max);
     node.set_store(store_);
     return node.ports();
+  }
+  Ports join_with_pages(const PeerId& name, Role role, const BindingPointer& binding,
+                        const std::shared_ptr<const Valid<CacheSchema>>& schema) override {
+    auto member = std::make_unique<SimMember>();
+    member->name = name.text();
+    member->role = role;
+    member->place = place_of(names_.size());
+    // One world serves several tests, and an epoch is used once in it.
+    static uint64_t epoch = 0;
+    RuntimeBinding own = **binding;
+    for (crossdock::Region& region : own.regions) region.epoch = ++epoch;
+    Diagnostics diagnostics;
+    member->binding =
+        std::make_shared<const Valid<RuntimeBinding>>(*Valid<RuntimeBinding>::make(std::move(own), diagnostics));
+    member->schema = schema;
+    EXPECT_EQ(world_.memory().add(*member, false), Status());
+    const Ports ports = join(name);
+    world_.find(name)->runtime().add(*member);
+    pages_.push_back(std::move(member));
+    return ports;
   }
   Status add_memory(const RegionKey& key, std::span<std::byte> bytes) override {
     auto member = std::make_unique<SimMember>();
@@ -125,6 +149,7 @@ class SimBackend : public Backend {
   SimStore& store_;
   std::vector<PeerId> names_;
   std::map<RegionKey, std::unique_ptr<SimMember>> members_;
+  std::vector<std::unique_ptr<SimMember>> pages_;
 };
 
 SimWorld* the_world = nullptr;  // SimGrid has one for each process

@@ -6,6 +6,7 @@
 #include "tests/conformance/completion_queue_conformance.h"
 #include "tests/conformance/messenger_conformance.h"
 #include "tests/conformance/object_store_conformance.h"
+#include "tests/conformance/runtime_conformance.h"
 #include "tests/conformance/sim_backend.h"
 #include "tests/conformance/transport_conformance.h"
 
@@ -18,6 +19,7 @@ const BackendCase kSim = {"sim", make_sim_backend};
 
 INSTANTIATE_TEST_SUITE_P(Sim, CompletionQueueConformance, ::testing::Values(kSim), name_of);
 INSTANTIATE_TEST_SUITE_P(Sim, MessengerConformance, ::testing::Values(kSim), name_of);
+INSTANTIATE_TEST_SUITE_P(Sim, RuntimeConformance, ::testing::Values(kSim), name_of);
 INSTANTIATE_TEST_SUITE_P(Sim, TransportConformance, ::testing::Values(kSim), name_of);
 INSTANTIATE_TEST_SUITE_P(Sim, ObjectStoreConformance, ::testing::Values(kSim), name_of);
 
