@@ -18,7 +18,9 @@
 
 namespace crossdock {
 
-inline constexpr std::string_view kRecordingSchema = "crossdock.recording";
+// The number tells forms apart: a recording is replayed by the program that has its form, or by none.
+inline constexpr std::string_view kRecordingSchema = "crossdock.recording.2";
+inline constexpr std::string_view kRecordingFamily = "crossdock.recording";
 
 // A writer or a target. It is made of its options alone; the context is what the jobs it gets are about.
 struct ParticipantRecord {

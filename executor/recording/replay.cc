@@ -72,6 +72,11 @@ Status Replay::take(std::string_view line) {
 }
 
 Status Replay::take_header(const JsonCursor& cursor) {
+  const std::optional<JsonValue> schema = cursor.value.find("schema");
+  if (schema && schema->kind() == JsonKind::kString && schema->text().starts_with(kRecordingFamily) &&
+      schema->text() != kRecordingSchema)
+    return invalid(fmt::format("this is a '{}', and this program replays '{}' alone; record it again", schema->text(),
+                               kRecordingSchema));
   if (!check_header(cursor, kRecordingSchema)) return status_of(cursor.diagnostics);
   ObjectReader in(cursor);
   in.required("options", [](const JsonCursor& options) { options.require(JsonKind::kObject); });

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "tests/support/doc_pages.h"
+#include "tests/support/paths.h"
 #include "tests/support/recorded_runs.h"
 
 namespace crossdock::testing {
@@ -146,6 +149,26 @@ std::string example_lines() {
     if (kinds.insert(has_message ? "job" : kind).second) text += line + "\n";
   }
   return text + "```\n";
+}
+
+// The fuzz target begins with whole recordings of today's form; one of an earlier form is refused at its first line,
+// and nothing behind it is tried.
+TEST(Recorder, TheFuzzCorpusHasRecordingsOfThisForm) {
+  const std::vector<std::pair<std::string, std::string>> corpus = {
+      {"writer", "source/p0-t0"},           {"target", "target/p0-t0"},
+      {"coordinator", "coordinator"},       {"upload", "upload"},
+      {"upload_pages", "upload of pages"},  {"restore", "restore"},
+      {"restore_pages", "restore of pages"}};
+  for (const auto& [file, name] : corpus) {
+    const std::string path = source_path("tests/fuzz/corpus/recording/" + file + ".jsonl");
+    if (std::getenv("CROSSDOCK_UPDATE_DOCS") != nullptr) {
+      ASSERT_TRUE(write_file(path, recording_of(name)).ok());
+    }
+    const Result<std::string> text = read_file(path, 1 << 20);
+    ASSERT_TRUE(text.ok()) << path;
+    EXPECT_EQ(text.value(), recording_of(name))
+        << path << " is out of date: run this test with CROSSDOCK_UPDATE_DOCS=1";
+  }
 }
 
 TEST(Recorder, TheFormatsDocumentShowsLinesOfARecording) {

@@ -260,6 +260,9 @@ TEST(ReplayInput, AHeaderThatIsNoneIsRefused) {
   EXPECT_EQ(refusal_of(with_header([](json&) {})), "");
   const std::vector<std::pair<std::function<void(json&)>, std::string>> bad = {
       {[](json& header) { header["schema"] = "crossdock.binding"; }, "line 1 schema: 'crossdock.binding'"},
+      {[](json& header) { header["schema"] = "crossdock.recording"; },
+       "line 1: this is a 'crossdock.recording', and this program replays 'crossdock.recording.2' alone; record it "
+       "again"},
       {[](json& header) { header["version"] = 2; }, "version 2"},
       {[](json& header) { header["protocol"] = "reader"; }, "line 1: there is no protocol 'reader'"},
       {[](json& header) { header.erase("options"); }, "field 'options' is missing"},
