@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "executor/quarantine.h"
 #include "tests/support/small_transfer.h"
 
 namespace crossdock::testing {
@@ -159,6 +160,97 @@ TEST(Attempts, CleaningUpLastsAsLongAsTheDrain) {
       EXPECT_EQ(remains->grant.has_value(), !releases) << "what was not revoked is named";
       EXPECT_FALSE(remains->may_be_active);
     }
+}
+
+// P3, P13: what a participant could not give back is given back later, by the quarantine.
+TEST(Quarantined, WhatWasLeftIsGivenBackOnceItCanBe) {
+  for (const bool releases : {false, true}) {
+    SmallTransfer transfer;
+    StepWorld world;
+    transfer.join(world);
+    bool is_out = true;
+    world.fate_of = [&](const Post& post) {
+      const bool is_this =
+          releases ? is_call(post, RuntimeCall::kRelease) : std::holds_alternative<RevokePost>(post.call);
+      return is_this && is_out ? StepWorld::Fate::kFails : StepWorld::Fate::kAsUsual;
+    };
+    world.run({});
+    QuarantineOptions of_sources, of_targets;
+    for (const auto& writer : transfer.writers)
+      if (writer->outcome().quarantined) of_sources.remains.push_back(*writer->outcome().quarantined);
+    for (const auto& target : transfer.targets)
+      if (target->outcome().quarantined) of_targets.remains.push_back(*target->outcome().quarantined);
+    EXPECT_EQ(of_sources.remains.size() + of_targets.remains.size(), 2u);
+    // The world ends with its first run what was under way then, and has no queue for it any more.
+    for (QuarantineOptions* each : {&of_sources, &of_targets})
+      for (Remains& remains : each->remains) remains.operations.clear();
+    // Another hour of it, and then it is over.
+    const TimePoint end = world.now() + Duration::from_s(3600);
+    world.before_step = [&](size_t) { is_out = world.now() < end; };
+    Quarantine sources(of_sources), targets(of_targets);
+    if (!of_sources.remains.empty()) world.add(PeerId("of sources"), Role::kSource, sources);
+    if (!of_targets.remains.empty()) world.add(PeerId("of targets"), Role::kTarget, targets);
+    world.run({});
+    expect_no_violations(world);
+    EXPECT_GE(world.now(), end);
+    expect_runtimes(transfer, world, releases ? 2 : 0);
+    EXPECT_TRUE(sources.left().empty() && targets.left().empty());
+  }
+}
+
+TEST(Quarantined, LateOperationsAndTheOperatorAreWaitedFor) {
+  const HoldId hold{OperationId("op"), AttemptId("attempt"), ParticipantId("p0-t0")};
+  const auto advance = [](Quarantine& quarantine, const std::vector<Completion>& completions) {
+    std::vector<Post> posts;
+    quarantine.advance(TimePoint(), completions, posts);
+    return posts;
+  };
+  const auto done = [](OpId op) { return Completion{op, Status(), std::monostate(), true}; };
+  for (const bool is_active : {false, true}) {
+    QuarantineOptions options;
+    options.remains = {Remains{Role::kTarget, hold, GrantId("grant"), {OpId(7), OpId(9)}, true}};
+    Quarantine quarantine(options);
+    EXPECT_TRUE(advance(quarantine, {}).empty()) << "the memory is the operations' own (R2)";
+    EXPECT_TRUE(advance(quarantine, {done(OpId(9))}).empty());
+    EXPECT_EQ(quarantine.left().front().operations, std::vector<OpId>{OpId(7)});
+    std::vector<Post> posts = advance(quarantine, {done(OpId(7))});
+    ASSERT_EQ(posts.size(), 1u);
+    EXPECT_EQ(std::get<RevokePost>(posts[0].call).request.id, GrantId("grant"));
+    EXPECT_TRUE(advance(quarantine, {done(posts[0].op)}).empty()) << "only an operator knows";
+    EXPECT_FALSE(quarantine.left().front().grant.has_value());
+    HoldId other = hold;
+    other.attempt = AttemptId("another");
+    EXPECT_FALSE(quarantine.decide(other, is_active));
+    EXPECT_TRUE(quarantine.decide(hold, is_active));
+    posts = advance(quarantine, {});
+    if (is_active) {
+      EXPECT_TRUE(posts.empty()) << "pages that are in use are not given back";
+    } else {
+      ASSERT_EQ(posts.size(), 1u);
+      EXPECT_EQ(std::get<RuntimePost>(posts[0].call).call, RuntimeCall::kRelease);
+      EXPECT_FALSE(quarantine.finished());
+      EXPECT_TRUE(advance(quarantine, {done(posts[0].op)}).empty());
+    }
+    EXPECT_TRUE(quarantine.finished() && quarantine.left().empty());
+    EXPECT_FALSE(quarantine.decide(hold, is_active)) << "it is decided";
+  }
+}
+
+TEST(Quarantined, ItCanBeStopped) {
+  QuarantineOptions options;
+  options.remains = {
+      Remains{Role::kSource, HoldId{OperationId("op"), AttemptId("a"), ParticipantId("p")}, std::nullopt, {}, false}};
+  Quarantine quarantine(options);
+  std::vector<Post> posts;
+  quarantine.advance(TimePoint(), {}, posts);
+  ASSERT_EQ(posts.size(), 1u);
+  quarantine.request_stop();
+  EXPECT_FALSE(quarantine.finished()) << "its own release is under way";
+  const Completion failed{posts[0].op, Status(Code::kUnavailable, "busy"), std::monostate(), true};
+  posts.clear();
+  quarantine.advance(TimePoint(), std::span(&failed, 1), posts);
+  EXPECT_TRUE(posts.empty() && quarantine.finished());
+  EXPECT_EQ(quarantine.left().size(), 1u) << "and what is left is said";
 }
 
 // P4: two targets of one instance share their regions; the one that is done first revokes.
