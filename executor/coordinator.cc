@@ -15,9 +15,8 @@ namespace crossdock {
 
 Status TransferOutcome::status() const {
   if (!may_be_active.empty())
-    return Status(Code::kOutcomeUnknown,
-                  fmt::format("an earlier coordinator may have activated it, and {} does not answer; {}",
-                              first_few(may_be_active), cause.message()));
+    return Status(Code::kOutcomeUnknown, fmt::format("an earlier coordinator may have activated {}; {}",
+                                                     first_few(may_be_active), cause.message()));
   if (!activate) return cause;
   if (unconfirmed_targets.empty()) return Status();
   return Status(Code::kOutcomeUnknown, fmt::format("activated, but not all have said that they are active: {}",
@@ -45,7 +44,7 @@ Message Coordinator::message(MessageBody body) const {
 }
 
 void Coordinator::acknowledge(const Member& member, Role role, const Message& taken) {
-  mail_.once(member.peer, message(AckBody{role, std::string(taken.kind())}));
+  mail_.once(member.peer, message(AckBody{role, std::string(taken.kind()), taken.identity}));
 }
 
 // A message of an earlier life speaks of memory that is gone: it must not make a target count as ready (I5).
@@ -91,6 +90,8 @@ Coordinator::Member* Coordinator::find(Role role, const PeerIdentity& identity) 
 void Coordinator::handle(const Message& message) {
   if (message.operation != options_.operation || message.attempt != options_.attempt) return;
   const PeerIdentity& identity = message.identity;
+  // While it asks, the answers alone count: what else is said comes again, and is then taken.
+  if (state_ == CoordinatorState::kAsking && !std::holds_alternative<KnownBody>(message.body)) return;
   if (const auto* body = std::get_if<ExportBody>(&message.body)) {
     Member* const member = find(body->role, identity);
     // The message's identity and the binding must name the same participant; the binding comes from outside.
@@ -121,11 +122,12 @@ void Coordinator::handle(const Message& message) {
     member->known = *known;
     mail_.stop(member->peer, "query");
     // What the answer says need not come again.
-    if (known->done) mail_.once(member->peer, this->message(AckBody{known->role, "done"}));
-    if (known->failure) mail_.once(member->peer, this->message(AckBody{known->role, "failure"}));
+    if (known->done) mail_.once(member->peer, this->message(AckBody{known->role, "done", identity}));
+    if (known->failure) mail_.once(member->peer, this->message(AckBody{known->role, "failure", identity}));
   } else if (const auto* ack = std::get_if<AckBody>(&message.body)) {
     Member* const member = find(ack->role, identity);
-    if (member != nullptr && (member->binding == nullptr || is_current(*member, identity)))
+    const bool is_of_this = ack->sender.instance == options_.instance && ack->sender.generation == options_.term;
+    if (member != nullptr && is_of_this && (member->binding == nullptr || is_current(*member, identity)))
       mail_.stop(member->peer, ack->kind);
   }
 }
@@ -168,43 +170,43 @@ void Coordinator::decide(bool activate, Status cause, TimePoint now) {
   outcome_.cause = std::move(cause);
   mail_.stop_all();
   for (const auto& [id, member] : members_)
-    if (!member.done) mail_.repeat(member.peer, "decision", message(DecisionBody{activate, outcome_.cause.message()}));
+    if (!member.done)
+      mail_.repeat(member.peer, "decision",
+                   message(DecisionBody{activate, outcome_.cause.message(), options_.reply_to}));
   done_deadline_ = now + options_.done_wait;
   state_ = CoordinatorState::kTelling;
 }
 
-// What an earlier coordinator decided is found out: a target that has answered will not hear it any more.
+// What an earlier coordinator decided is found out: a target that has answered will not hear it any more. A decision to
+// activate is finished at once. One to abort proves nothing about targets that are silent: it may be that of a
+// coordinator that took over and did not know either. Nor does a target that was not ready, since it may be another
+// life of one that was.
 bool Coordinator::ask(TimePoint now) {
-  for (const auto& [id, member] : members_) {
-    if (!member.known || !member.known->is_decided) continue;
-    const DecisionBody decision = member.known->decision;
-    for (auto& [other, each] : members_)
-      if (each.known) each.done = each.known->done;
-    decide(decision.activate, decision.activate ? Status() : Status(Code::kConflict, decision.reason), now);
-    return true;
-  }
+  const DecisionBody* decided = nullptr;
+  for (const auto& [id, member] : members_)
+    if (member.known && member.known->is_decided && (decided == nullptr || member.known->decision.activate))
+      decided = &member.known->decision;
+  const bool activate = decided != nullptr && decided->activate;
   const std::string silent = missing([](Role, const Member& member) { return member.known.has_value(); });
-  if (!silent.empty() && now < deadline_ + options_.report_wait) return false;
-  // Nobody heard of a decision. It can have been to activate only if every target was ready.
-  bool may_be_decided = true;
-  std::vector<std::string> unknown;
+  if (!activate && !silent.empty() && now < deadline_ + options_.report_wait) return false;
   std::optional<Status> failure;
   for (auto& [id, member] : members_) {
-    if (member.known) {
-      if (!failure && member.known->failure) failure = member.known->failure;
-      if (id.first == Role::kTarget && !member.known->was_ready) may_be_decided = false;
-      member.done = member.known->done;
-    } else if (id.first == Role::kTarget) {
-      unknown.push_back(member_text(id.first, id.second));
+    if (!member.known) {
+      if (!activate && id.first == Role::kTarget) outcome_.may_be_active.push_back(member_text(id.first, id.second));
+      continue;
     }
+    if (!failure) failure = member.known->failure;
+    member.done = member.known->done;
   }
-  if (may_be_decided) outcome_.may_be_active = unknown;
-  decide(false,
-         failure ? *failure
-         : silent.empty()
-             ? Status(Code::kUnavailable, "the coordinator was replaced before anything was decided")
-             : Status(Code::kUnavailable, fmt::format("the coordinator was replaced, and {} did not answer", silent)),
-         now);
+  Status cause;
+  if (decided != nullptr && !activate)
+    cause = Status(Code::kConflict, decided->reason);
+  else if (!activate)
+    cause = failure          ? *failure
+            : silent.empty() ? Status(Code::kUnavailable, "the coordinator was replaced before anything was decided")
+                             : Status(Code::kUnavailable,
+                                      fmt::format("the coordinator was replaced, and {} did not answer", silent));
+  decide(activate, std::move(cause), now);
   return true;
 }
 
@@ -257,6 +259,11 @@ bool Coordinator::tell(TimePoint now, std::vector<Post>& posts) {
     const PagesEnd pages = member.done->pages;
     if (pages == PagesEnd::kQuarantined) outcome_.quarantined.push_back(name);
     if (!is_target) continue;
+    // What was in doubt has been said: it is active, or it is not and will not be.
+    if (!outcome_.activate && pages != PagesEnd::kQuarantined) {
+      std::erase(outcome_.may_be_active, name);
+      if (pages == PagesEnd::kActive) outcome_.may_be_active.push_back(name);
+    }
     outcome_.activated_count += pages == PagesEnd::kActive ? 1 : 0;
     if (outcome_.activate && pages != PagesEnd::kActive)
       unconfirmed.push_back(name +
@@ -297,7 +304,7 @@ void Coordinator::advance(TimePoint now, std::span<const Completion> completions
   for (const Message& each : messages) handle(each);
   while (step(now, posts)) {
   }
-  mail_.advance(now, posts);
+  if (!finished()) mail_.advance(now, posts);
 }
 
 TimePoint Coordinator::wake_at() const {

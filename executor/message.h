@@ -87,7 +87,8 @@ struct ReadyBody {
 // Coordinator to all participants.
 struct DecisionBody {
   bool activate = false;
-  std::string reason;  // of an abort
+  std::string reason;    // of an abort
+  PeerId reply_to = {};  // of a coordinator that took over
 };
 
 // Where a participant's pages are in the end.
@@ -115,18 +116,18 @@ struct QueryBody {
 // The answer. From now on the participant heeds nothing of a coordinator with a lower term.
 struct KnownBody {
   Role role = Role::kSource;
-  // A target that has reported ready, whatever came of it since: only if all have, some can have been activated.
-  bool was_ready = false;
   bool is_decided = false;
   DecisionBody decision;          // where it is decided
   std::optional<DoneBody> done;   // where it was carried out
   std::optional<Status> failure;  // why it cannot be done
 };
 
-// The receiver took a message of that kind, so it need not come again. Every other message is repeated until then.
+// The receiver took a message of that kind, so it need not come again. Every message but this one and the answer to a
+// query is repeated until then.
 struct AckBody {
   Role role = Role::kSource;  // of the participant that this is between
   std::string kind;           // of Message::kind()
+  PeerIdentity sender = {};   // of what was taken: an earlier life's message was not this one's
 };
 
 // Its special members are compiled once, in message.cc, and not in each source that moves a message.

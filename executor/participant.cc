@@ -37,7 +37,13 @@ void ParticipantProtocol::report(MessageBody body) {
 }
 
 void ParticipantProtocol::acknowledge(const PeerId& to, const Message& taken) {
-  mail_.once(to, message(AckBody{role_, std::string(taken.kind())}));
+  mail_.once(to, message(AckBody{role_, std::string(taken.kind()), taken.identity}));
+}
+
+// A message that was sent before there was a binding names no instance.
+bool ParticipantProtocol::is_of_this_life(const PeerIdentity& sender) const {
+  return sender.participant == options_.participant &&
+         (sender.instance.empty() || sender.instance == identity().instance);
 }
 
 // Completions first and messages afterwards: a message is then handled in the newest state. One of another attempt
@@ -49,12 +55,26 @@ void ParticipantProtocol::take(TimePoint now, std::span<const Completion> comple
   }
   std::vector<Message> messages;
   for (const Completion& completion : completions) {
+    // What ends after the drain is none of the quarantine's any more.
+    if (outcome_.quarantined) std::erase(outcome_.quarantined->operations, completion.op);
+    std::erase(outcome_.lost, completion.op);
     if (mail_.complete(completion, messages) || first_.complete(completion, now)) continue;
-    if (release_ && release_->complete(completion, now)) continue;
+    if (release_ && release_->complete(completion, now)) {
+      released_after_all();
+      continue;
+    }
     complete(completion, now);
   }
   for (const Message& each : messages)
     if (each.operation == options_.operation && each.attempt == options_.attempt) handle(each);
+}
+
+// The release came through while the participant was closing.
+void ParticipantProtocol::released_after_all() {
+  if (!outcome_.quarantined || !release_->done() || !outcome_.quarantined->operations.empty()) return;
+  outcome_.quarantined = std::nullopt;
+  outcome_.released = true;
+  if (linger_end_ && !done_is_known_ && !close_deadline_) report(DoneBody{role_, outcome_.pages()});
 }
 
 // Of two coordinators only the one with the higher term decides, and of two with one term the first that was heard of:
@@ -69,9 +89,10 @@ void ParticipantProtocol::handle(const Message& message) {
   if (!of_coordinator) return hear(message);
   if (!heeds(message.identity)) return;
   if (const auto* query = std::get_if<QueryBody>(&message.body)) {
-    answer(*query);
+    turn_to(query->reply_to);
+    answer();
   } else if (const auto* ack = std::get_if<AckBody>(&message.body)) {
-    if (ack->role != role_) return;
+    if (ack->role != role_ || !is_of_this_life(ack->sender)) return;
     mail_.stop(coordinator_, ack->kind);
     done_is_known_ |= ack->kind == "done";
   } else if (const auto* job = std::get_if<JobBody>(&message.body)) {
@@ -79,6 +100,7 @@ void ParticipantProtocol::handle(const Message& message) {
   } else if (const auto* decision = std::get_if<DecisionBody>(&message.body)) {
     // The first decision counts; one that comes again asks whether the answer was lost.
     if (!decision_) decision_ = *decision;
+    if (!decision->reply_to.empty()) turn_to(decision->reply_to);
     acknowledge(coordinator_, message);
   }
 }
@@ -99,12 +121,14 @@ void ParticipantProtocol::take_job(const Message& message, const JobBody& body) 
 }
 
 // What was being told to the other coordinator is told to this one.
-void ParticipantProtocol::answer(const QueryBody& query) {
-  mail_.readdress(coordinator_, query.reply_to);
-  coordinator_ = query.reply_to;
+void ParticipantProtocol::turn_to(const PeerId& coordinator) {
+  mail_.readdress(coordinator_, coordinator);
+  coordinator_ = coordinator;
+}
+
+void ParticipantProtocol::answer() {
   KnownBody known;
   known.role = role_;
-  known.was_ready = was_ready_;
   known.is_decided = decision_.has_value();
   if (decision_) known.decision = *decision_;
   if (state_ == TransferState::kClosing) known.done = DoneBody{role_, outcome_.pages()};

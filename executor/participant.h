@@ -127,6 +127,7 @@ class ParticipantProtocol : public Protocol {
     return bound == nullptr ? AnyBinding() : *bound;
   }
   PeerIdentity identity() const;
+  bool is_of_this_life(const PeerIdentity& sender) const;
   // With the operation, the attempt and this participant's identity.
   Message message(MessageBody body) const;
   // To the coordinator, until it has acknowledged it.
@@ -171,7 +172,6 @@ class ParticipantProtocol : public Protocol {
   std::optional<DecisionBody> decision_;
   std::optional<Status> cause_;
   std::optional<GrantId> grant_;  // that may be live
-  bool was_ready_ = false;        // a target that has reported
   bool may_be_active_ = false;
   ParticipantOutcome outcome_;
 
@@ -181,7 +181,9 @@ class ParticipantProtocol : public Protocol {
   void handle(const Message& message);
   bool heeds(const PeerIdentity& coordinator);
   void take_job(const Message& message, const JobBody& body);
-  void answer(const QueryBody& query);
+  void answer();
+  void released_after_all();
+  void turn_to(const PeerId& coordinator);
 
   bool started_ = false;
   PeerId coordinator_;

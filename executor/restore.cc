@@ -138,8 +138,8 @@ bool Restore::reserve(TimePoint now, std::vector<Post>& posts) {
   gets_.emplace(job_->get_bytes, options_.window, options_.retry, options_.seed + 1);
   // One grant for all: they are fenced and activated together. No writer is named, since the store writes where this
   // very process asks it to.
-  grant_request_ =
-      GrantRequest{grant_id(HoldId{options_.operation, options_.attempt, ParticipantId("restore")}), {}, {}};
+  grant_request_ = GrantRequest{
+      grant_id(HoldId{options_.operation, options_.attempt, ParticipantId("restore")}, InstanceId()), {}, {}};
   for (const AnyBinding& binding : bindings_)
     for (GrantRange& range : grant_ranges(*binding)) grant_request_->ranges.push_back(std::move(range));
   // Participants of one instance may share regions; a range is granted once.
@@ -184,14 +184,23 @@ bool Restore::read(TimePoint now, std::vector<Post>& posts) {
 }
 
 std::vector<OpId> Restore::under_way() const {
-  std::vector<OpId> ops = lookup_->under_way();
+  std::vector<OpId> ops = memory_under_way();
+  for (const std::optional<Task>* task : {&lookup_, &lease_release_})
+    if (*task)
+      for (const OpId op : (*task)->under_way()) ops.push_back(op);
+  return ops;
+}
+
+// Those that may still use the targets' pages.
+std::vector<OpId> Restore::memory_under_way() const {
+  std::vector<OpId> ops;
   const auto add = [&](const WorkList& list) {
     for (const OpId op : list.under_way()) ops.push_back(op);
   };
   for (const std::optional<Calls>* each : {&reserves_, &validates_, &activates_, &releases_})
     if (*each) add((*each)->list);
   if (gets_) add(*gets_);
-  for (const std::optional<Task>* task : {&grant_, &revoke_, &lease_release_})
+  for (const std::optional<Task>* task : {&grant_, &revoke_})
     if (*task)
       for (const OpId op : (*task)->under_way()) ops.push_back(op);
   return ops;
@@ -297,7 +306,7 @@ void Restore::quarantine() {
       for (size_t k = 0; k < releases_->members.size(); ++k)
         is_released |= releases_->members[k] == i && releases_->is_done[k];
     if (!is_held || is_released) continue;
-    Remains remains{Role::kTarget, hold(i), std::nullopt, outcome_.lost, may_be_active(i)};
+    Remains remains{Role::kTarget, hold(i), std::nullopt, memory_under_way(), may_be_active(i)};
     if (!is_fenced_ && grant_) remains.grant = grant_request_->id;
     outcome_.quarantined.push_back(std::move(remains));
   }

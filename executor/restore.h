@@ -119,6 +119,7 @@ class Restore : public Protocol {
   std::string label() const;  // "restore 'a'"
   TimePoint wake_of_work() const;
   std::vector<OpId> under_way() const;
+  std::vector<OpId> memory_under_way() const;
   HoldId hold(size_t participant) const;
   bool may_be_active(size_t participant) const;
   void quarantine();

@@ -52,7 +52,8 @@ void Target::hear(const Message& message) {
     take_receipt(message, *receipt);
   } else if (const auto* ack = std::get_if<AckBody>(&message.body)) {
     const auto writer = expected_.find(message.identity);
-    if (writer != expected_.end() && ack->role == Role::kSource) mail_.stop(writer->second.peer, ack->kind);
+    if (writer != expected_.end() && ack->role == Role::kSource && is_of_this_life(ack->sender))
+      mail_.stop(writer->second.peer, ack->kind);
   }
 }
 
@@ -73,7 +74,7 @@ void Target::accept(const std::shared_ptr<const TransferJob>& job) {
   }
   std::sort(writers.begin(), writers.end());
   writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
-  GrantRequest request{grant_id(hold()), grant_ranges(*binding()), std::move(writers)};
+  GrantRequest request{grant_id(hold(), identity().instance), grant_ranges(*binding()), std::move(writers)};
   grant_task_.emplace(GrantPost{std::move(request)}, options_.retry, options_.seed + 5);
   state_ = TransferState::kGranting;
 }
@@ -115,7 +116,7 @@ bool Target::reserve(TimePoint now, std::vector<Post>& posts) {
 }
 
 bool Target::grant(TimePoint now, std::vector<Post>& posts) {
-  grant_ = grant_id(hold());  // from the first post on it may be live
+  grant_ = grant_id(hold(), identity().instance);  // from the first post on it may be live
   grant_task_->advance(now, ops_, posts);
   if (grant_task_->failure()) {
     fail(could_not("grant its memory", *grant_task_->failure()), TransferState::kDraining);
@@ -158,7 +159,8 @@ std::vector<OpId> Target::under_way() const {
 // Before anything else happens to the memory, and whatever happened before (I3). A reserve or a grant that is under way
 // is awaited first: its completion says what there is to revoke.
 bool Target::fence(TimePoint now, std::vector<Post>& posts) {
-  if (!std::exchange(fencing_, true)) {
+  // A failure after the fence has a drain of its own, for checksums and the runtime's look.
+  if (std::exchange(fenced_in_, state_) != state_) {
     enter(state_, now);
     first_.stop();
     if (grant_task_) grant_task_->stop();
@@ -219,7 +221,6 @@ bool Target::validate(TimePoint now, std::vector<Post>& posts) {
     return true;
   }
   if (!checksums_->done() || !validate_->done()) return false;
-  was_ready_ = true;
   report(ReadyBody{job_->digest, outcome_.bytes});
   state_ = TransferState::kReporting;
   return true;
@@ -287,7 +288,7 @@ void Target::advance(TimePoint now, std::span<const Completion> completions, std
   take(now, completions, posts);
   while (step(now, posts)) {
   }
-  mail_.advance(now, posts);
+  if (!finished()) mail_.advance(now, posts);
 }
 
 }  // namespace crossdock

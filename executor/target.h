@@ -50,7 +50,7 @@ class Target : public ParticipantProtocol {
 
   std::map<PeerIdentity, Expected> expected_;
   std::optional<Task> grant_task_;
-  bool fencing_ = false;
+  std::optional<TransferState> fenced_in_;  // the state of the last fence
   std::optional<Task> revoke_;
   std::vector<Expected*> to_check_;
   std::optional<WorkList> checksums_;

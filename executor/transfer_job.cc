@@ -62,8 +62,11 @@ std::vector<GrantRange> grant_ranges(const InstanceBinding& binding) {
   return ranges;
 }
 
-GrantId grant_id(const HoldId& hold) {
-  return GrantId(fmt::format("{}/{}/{}", hold.operation.text(), hold.attempt.text(), hold.participant.text()));
+// With the lengths of the parts, since a part may have any text.
+GrantId grant_id(const HoldId& hold, const InstanceId& instance) {
+  return GrantId(fmt::format("{}/{}/{}/{} {}.{}.{}", hold.operation.text(), hold.attempt.text(),
+                             hold.participant.text(), instance.text(), hold.operation.text().size(),
+                             hold.attempt.text().size(), hold.participant.text().size()));
 }
 
 // Writer and target make the steps of a pair from the same plan, each with its own limits. A checksum over the pieces

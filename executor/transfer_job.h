@@ -51,8 +51,8 @@ std::vector<JobPair> pairs_of(const TransferJob& job, Role role, const Participa
 std::vector<RegionKey> region_keys(const InstanceBinding& binding);
 // All bytes of all regions of a binding: what a target grants.
 std::vector<GrantRange> grant_ranges(const InstanceBinding& binding);
-// The grant of a hold: one for each participant of each attempt, so no two have one name.
-GrantId grant_id(const HoldId& hold);
+// The grant of a hold in one life of a participant. No two have one name, whatever their parts are called.
+GrantId grant_id(const HoldId& hold, const InstanceId& instance);
 
 // The steps of a pair as they are posted: cut by `split`, in consecutive batches.
 struct PairWork {

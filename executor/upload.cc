@@ -180,10 +180,16 @@ bool Upload::commit(TimePoint now, std::vector<Post>& posts) {
 }
 
 std::vector<OpId> Upload::under_way() const {
-  std::vector<OpId> ops = pins_.under_way();
+  std::vector<OpId> ops = memory_under_way();
   for (const std::optional<Task>* task : {&begin_, &commit_, &abort_})
     if (*task)
       for (const OpId op : (*task)->under_way()) ops.push_back(op);
+  return ops;
+}
+
+// Those that may still use the sources' pages.
+std::vector<OpId> Upload::memory_under_way() const {
+  std::vector<OpId> ops = pins_.under_way();
   for (const std::optional<WorkList>* list : {&puts_, &releases_})
     if (*list)
       for (const OpId op : (*list)->under_way()) ops.push_back(op);
@@ -265,6 +271,9 @@ bool Upload::release(TimePoint now, std::vector<Post>& posts) {
 }
 
 void Upload::finish() {
+  // What has completed since it was listed is not lost.
+  const std::vector<OpId> left = under_way();
+  std::erase_if(outcome_.lost, [&](OpId op) { return std::find(left.begin(), left.end(), op) == left.end(); });
   outcome_.bytes = done_bytes();
   outcome_.operations = puts_ ? puts_->attempt_count() : 0;
   outcome_.object_count = stored_.size();
@@ -272,7 +281,7 @@ void Upload::finish() {
     const auto listed = std::find(pinned_.begin(), pinned_.end(), i);
     const bool is_released = listed != pinned_.end() && is_released_[static_cast<size_t>(listed - pinned_.begin())];
     if (pins_.may_have_happened(i) && !is_released)
-      outcome_.quarantined.push_back(Remains{Role::kSource, hold(i), std::nullopt, outcome_.lost, false});
+      outcome_.quarantined.push_back(Remains{Role::kSource, hold(i), std::nullopt, memory_under_way(), false});
   }
   outcome_.released = outcome_.quarantined.empty();
   if (cause_) outcome_.cause = *cause_;

@@ -98,6 +98,7 @@ class Upload : public Protocol {
   std::string label() const;  // "upload 'a'"
   TimePoint wake_of_work() const;
   std::vector<OpId> under_way() const;
+  std::vector<OpId> memory_under_way() const;
 
   UploadOptions options_;
   OpIds ops_;

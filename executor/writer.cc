@@ -66,7 +66,8 @@ void Writer::hear(const Message& message) {
     if (found != pair_of_.end()) take_grant(pairs_[found->second], message, *grant);
   } else if (const auto* ack = std::get_if<AckBody>(&message.body)) {
     const auto found = pair_of_.find(message.identity);
-    if (found != pair_of_.end() && ack->role == Role::kTarget) mail_.stop(pairs_[found->second].peer, ack->kind);
+    if (found != pair_of_.end() && ack->role == Role::kTarget && is_of_this_life(ack->sender))
+      mail_.stop(pairs_[found->second].peer, ack->kind);
   }
 }
 
@@ -265,7 +266,7 @@ void Writer::advance(TimePoint now, std::span<const Completion> completions, std
   take(now, completions, posts);
   while (step(now, posts)) {
   }
-  mail_.advance(now, posts);
+  if (!finished()) mail_.advance(now, posts);
 }
 
 }  // namespace crossdock

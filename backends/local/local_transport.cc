@@ -30,7 +30,7 @@ Status check_fits(const CopyStep& step, const CopyWork& work, uint64_t source_by
 }
 
 // All grants and bounds are checked before the first byte is written, so a refused copy has changed nothing. The
-// accesses live until the last step: a revoke of either end waits for this copy (R6).
+// accesses live until the last step: a revoke of the grant waits for this copy (R6).
 Status copy(const MemoryRegistry& memory, const GrantId& grant, const StepSpan& steps, uint64_t total_bytes,
             const std::function<bool()>& is_cancelled) {
   if (steps.steps().empty()) return Status();  // it may have no work either

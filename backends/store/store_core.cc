@@ -351,8 +351,12 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
   TRY_STATUS(check_name("the lease holder's name", lookup.lease.holder));
   if (!lookup.lease.request.empty()) TRY_STATUS(check_name("the name of the look-up", lookup.lease.request));
   const std::lock_guard lock(state.mutex);
+  // The same question again, whose answer may have been lost: one lease, which holds what is found now (I4).
+  const std::pair<std::string, std::string> request(lookup.lease.holder, lookup.lease.request);
+  const auto known = request.second.empty() ? state.requested_leases.end() : state.requested_leases.find(request);
+  const bool is_again = known != state.requested_leases.end();
   // Leases that are over count until collect() runs; the limit bounds memory, not holders.
-  if (state.leases.size() >= state.options.lease_count_max)
+  if (!is_again && state.leases.size() >= state.options.lease_count_max)
     return Status(Code::kUnavailable, fmt::format("{} leases are held, which is the limit", state.leases.size()));
   Found found;
   LeaseRecord lease;
@@ -387,10 +391,6 @@ Result<Found> StoreCore::lookup(const Lookup& lookup) {
       sequences.insert(record.sequence);
     }
   }
-  // The same question again, whose answer may have been lost: one lease, which holds what is found now (I4).
-  const std::pair<std::string, std::string> request(lookup.lease.holder, lookup.lease.request);
-  const auto known = request.second.empty() ? state.requested_leases.end() : state.requested_leases.find(request);
-  const bool is_again = known != state.requested_leases.end();
   lease.id = is_again ? known->second : LeaseId(++state.last_lease);
   lease.holder = lookup.lease.holder;
   lease.end = now + lookup.lease.duration;

@@ -34,6 +34,7 @@ constexpr auto kReady = [](auto& fields, auto& body) {
 constexpr auto kDecision = [](auto& fields, auto& body) {
   fields.required("activate", body.activate, kBoolean);
   fields.required("reason", body.reason, kText);
+  fields.required("reply_to", body.reply_to, kText);
 };
 
 constexpr auto kDone = [](auto& fields, auto& body) {
@@ -49,12 +50,12 @@ constexpr auto kKnown = [](auto& fields, auto& body) {
   fields.optional("failure", body.failure, kStatus);
   fields.required("is_decided", body.is_decided, kBoolean);
   fields.required("role", body.role, kRole);
-  fields.required("was_ready", body.was_ready, kBoolean);
 };
 
 constexpr auto kAck = [](auto& fields, auto& body) {
   fields.required("of", body.kind, kText);
   fields.required("role", body.role, kRole);
+  fields.required("sender", body.sender, kIdentity);
 };
 
 // The kinds in the order of Message::body.

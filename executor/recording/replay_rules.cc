@@ -94,16 +94,21 @@ bool answers(const Found& found, const Lookup& lookup) {
 }  // namespace
 
 Status check_options(RecordedOptions& options, const ReplayLimits& limits) {
+  // What protocols require of their options.
+  const auto is_named = [](const auto& name, const char* what) {
+    return name.empty() ? invalid(fmt::format("options: '{}' is empty", what)) : Status();
+  };
   return std::visit(Overloaded{
                         [&](ParticipantRecord& record) {
                           lower_to(record.context.lower, limits.lower);
                           uint64_t& count = record.options.split.step_count_max;
                           count = std::min(count, limits.split_step_count_max);
-                          return Status();
+                          return is_named(record.options.attempt, "attempt");
                         },
                         [&](CoordinatorRecord& record) {
                           lower_to(record.transfer.lower, limits.lower);
-                          return Status();
+                          TRY_STATUS(is_named(record.options.instance, "instance"));
+                          return is_named(record.options.attempt, "attempt");
                         },
                         [&](UploadRecord& record) {
                           lower_to(record.upload.lower, limits.lower);
@@ -111,6 +116,7 @@ Status check_options(RecordedOptions& options, const ReplayLimits& limits) {
                         },
                         [&](RestoreRecord& record) {
                           lower_to(record.restore.lower, limits.lower);
+                          TRY_STATUS(is_named(record.options.attempt, "attempt"));
                           const auto* prefix = std::get_if<std::shared_ptr<const PrefixRestore>>(&record.restore.what);
                           return prefix == nullptr ? Status() : check_prefix(**prefix, limits);
                         },

@@ -251,7 +251,9 @@ TEST(Transfer, PagesOfAnAbortedTransferAreGivenBackOnlyWhenNothingLandsInThemAny
       if (step == at) transfer.coordinator->request_abort("the request was aborted");
       for (const BindingPointer& binding : transfer.target.bindings) {
         for (const HoldId& hold : world.runtime(Role::kTarget, (*binding)->participant).released)
-          EXPECT_FALSE(world.memory().write_access_all(region_keys(**binding), grant_id(hold), nullptr).ok())
+          EXPECT_FALSE(world.memory()
+                           .write_access_all(region_keys(**binding), grant_id(hold, (*binding)->instance), nullptr)
+                           .ok())
               << hold.to_text() << " was given back and can be written";
       }
     };

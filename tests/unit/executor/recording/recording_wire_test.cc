@@ -160,17 +160,18 @@ TEST(RecordingWire, EachMessageIsReadBack) {
     for (const PagesEnd pages : {PagesEnd::kNone, PagesEnd::kReleased, PagesEnd::kActive, PagesEnd::kQuarantined}) {
       const DoneBody done{role, pages};
       EXPECT_EQ(std::get<DoneBody>(message_back(done).body), done);
-      const auto known =
-          std::get<KnownBody>(message_back(KnownBody{role, true, true, DecisionBody{true, kOdd}, done, cause}).body);
-      EXPECT_TRUE(known.role == role && known.was_ready && known.is_decided && known.decision.activate);
+      const auto known = std::get<KnownBody>(
+          message_back(KnownBody{role, true, DecisionBody{true, kOdd, PeerId(kOdd)}, done, cause}).body);
+      EXPECT_TRUE(known.role == role && known.is_decided && known.decision.activate);
       EXPECT_EQ(known.decision.reason, kOdd);
       EXPECT_EQ(known.done, done);
       EXPECT_EQ(known.failure, cause);
     }
-    const auto known = std::get<KnownBody>(message_back(KnownBody{role, false, false, {}, {}, {}}).body);
-    EXPECT_FALSE(known.was_ready || known.is_decided || known.done || known.failure);
-    const auto ack = std::get<AckBody>(message_back(AckBody{role, kNotUtf8}).body);
-    EXPECT_TRUE(ack.role == role && ack.kind == kNotUtf8);
+    const auto known = std::get<KnownBody>(message_back(KnownBody{role, false, {}, {}, {}}).body);
+    EXPECT_FALSE(known.is_decided || known.done || known.failure);
+    const auto ack = std::get<AckBody>(
+        message_back(AckBody{role, kNotUtf8, PeerIdentity{ParticipantId(kOdd), InstanceId(), 1}}).body);
+    EXPECT_TRUE(ack.role == role && ack.kind == kNotUtf8 && ack.sender.participant == ParticipantId(kOdd));
   }
   EXPECT_EQ(std::get<QueryBody>(message_back(QueryBody{PeerId(kOdd)}).body).reply_to, PeerId(kOdd));
   const PeerIdentity writer{ParticipantId(kOdd), InstanceId(), kMost};
