@@ -136,8 +136,8 @@ TEST(BatchEnds, ByCountByBytesAndByTheDefaults) {
   EXPECT_EQ(batch_ends(steps, BatchLimits{100, 10}), (std::vector<size_t>{1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(batch_ends(steps, BatchLimits()), (std::vector<size_t>{7}));
   EXPECT_EQ(batch_ends({}, BatchLimits()), (std::vector<size_t>{}));
-  // 64 MiB and 1,024 steps.
-  EXPECT_EQ(batch_ends(std::vector<CopyStep>(5, make_step(0, 0, 24 * kStepMiB, {})), BatchLimits()),
+  // 4 MiB and 1,024 steps.
+  EXPECT_EQ(batch_ends(std::vector<CopyStep>(5, make_step(0, 0, 3 * kStepMiB / 2, {})), BatchLimits()),
             (std::vector<size_t>{2, 4, 5}));
   EXPECT_EQ(batch_ends(std::vector<CopyStep>(1025, ten), BatchLimits()), (std::vector<size_t>{1024, 1025}));
 }
