@@ -31,15 +31,7 @@ std::function<void(std::string_view)> RecordingFolder::sink(const std::string& n
 std::unique_ptr<ProtocolObserver> RecordingFolder::observe_transfer(const std::string& name,
                                                                     const LocalTransferRequest& request) {
   if (directory_.empty()) return nullptr;
-  CoordinatorOptions coordinator = request.coordinator;
-  const auto peers = [](Role role, const std::vector<AnyBinding>& bindings) {
-    std::vector<PeerAddress> addresses;
-    for (const AnyBinding& binding : bindings)
-      addresses.push_back({binding->participant, local_peer(role, binding->participant)});
-    return addresses;
-  };
-  coordinator.sources = peers(Role::kSource, request.source_bindings);
-  coordinator.targets = peers(Role::kTarget, request.target_bindings);
+  const CoordinatorOptions coordinator = local_coordinator_options(request);
   if (name == "coordinator") return std::make_unique<Recorder>(sink(name), coordinator);
   // Counts as run_local_transfer() does, since the number is part of a participant's seed: a replay has to make the
   // same draws.

@@ -65,6 +65,16 @@ PeerId local_peer(Role role, const ParticipantId& participant) {
   return PeerId((role == Role::kSource ? "source " : "target ") + participant.text());
 }
 
+CoordinatorOptions local_coordinator_options(const LocalTransferRequest& request) {
+  CoordinatorOptions options = request.coordinator;
+  options.reply_to = PeerId(kCoordinatorName);
+  for (const AnyBinding& binding : request.source_bindings)
+    options.sources.push_back({binding->participant, local_peer(Role::kSource, binding->participant)});
+  for (const AnyBinding& binding : request.target_bindings)
+    options.targets.push_back({binding->participant, local_peer(Role::kTarget, binding->participant)});
+  return options;
+}
+
 ParticipantOptions local_participant_options(const LocalTransferRequest& request, const ParticipantId& participant,
                                              uint64_t number) {
   ParticipantOptions options = request.participant;
@@ -86,8 +96,7 @@ LocalTransferReport run_local_transfer(const LocalTransferRequest& request, Loca
   std::vector<std::unique_ptr<Node>> nodes;
   DrivenTransfer transfer;
   DrivenCoordinator& coordinator = transfer.coordinator.emplace();
-  coordinator.options = request.coordinator;
-  coordinator.options.reply_to = PeerId(kCoordinatorName);
+  coordinator.options = local_coordinator_options(request);
   const auto add = [&](Role role, const AnyBinding& binding) {
     const ParticipantOptions options = local_participant_options(request, binding->participant, nodes.size() + 1);
     const PeerId peer = local_peer(role, options.participant);
@@ -95,8 +104,6 @@ LocalTransferReport run_local_transfer(const LocalTransferRequest& request, Loca
     node.messenger = std::make_unique<LocalMessenger>(hub, peer, node.queue);
     Ports ports = node.ports();
     if (request.decorate) ports = request.decorate(role, options.participant, ports);
-    (role == Role::kSource ? coordinator.options.sources : coordinator.options.targets)
-        .push_back({options.participant, peer});
     transfer.participants.push_back({role, options, peer.text(), ports});
   };
   for (const AnyBinding& binding : request.source_bindings) add(Role::kSource, binding);

@@ -32,6 +32,8 @@ struct LocalTransferReport : TransferReport {  // participants in the order of t
 
 // Names and options of the participants of a local transfer; `number` counts sources, then targets, from 1 on.
 PeerId local_peer(Role role, const ParticipantId& participant);
+// With the peers of all participants and the coordinator's own address: what run_local_transfer() runs.
+CoordinatorOptions local_coordinator_options(const LocalTransferRequest& request);
 ParticipantOptions local_participant_options(const LocalTransferRequest& request, const ParticipantId& participant,
                                              uint64_t number);
 

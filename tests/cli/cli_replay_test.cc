@@ -93,6 +93,23 @@ TEST_F(CliReplay, JsonHasAllThatIsPrinted) {
   EXPECT_GT(report["completion_count"].get<int>(), 10);
 }
 
+// What the program runs is what it records, options included.
+TEST_F(CliReplay, EveryRecordingOfATransferIsReplayed) {
+  for (const std::string& fail : {std::string(), std::string("copy"), std::string("bit")}) {
+    std::vector<std::string> usage = {"reshard", "--config", kLlama, "--from",  "tp2",      "--to",
+                                      "tp4",     "--tokens", "20",   "--quiet", "--record", "runs" + fail};
+    if (!fail.empty()) usage.insert(usage.end(), {"--fail", fail});
+    EXPECT_EQ(run(usage).exit_code, fail.empty() ? 0 : 1);
+    size_t count = 0;
+    for (const fs::directory_entry& entry : fs::directory_iterator(work("runs" + fail))) {
+      const Ended ended = run({"replay", entry.path().string()});
+      EXPECT_EQ(ended.exit_code, 0) << entry.path() << "\n" << ended.out << ended.err;
+      ++count;
+    }
+    EXPECT_EQ(count, 7u) << "two sources, four targets and the coordinator";
+  }
+}
+
 TEST_F(CliReplay, ARunThatWasCutOffIsTheSameAsFarAsItGoes) {
   std::vector<std::string> lines = lines_of(read("coordinator.jsonl"));
   lines.resize(lines.size() - 2);
