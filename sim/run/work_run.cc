@@ -177,8 +177,7 @@ void WorkRun::check_node(const SimNode& node, const std::vector<OpId>& lost) {
   }
 }
 
-// Pages that the runtime gave it are given back, or active, or quarantined by name (I4). Without a fault nothing is
-// quarantined.
+// Pages that the runtime gave it are given back, or active, or quarantined by name (I4).
 void WorkRun::check_pages(const SimMember& member, const std::vector<Remains>& quarantined) {
   const bool is_quarantined = std::any_of(quarantined.begin(), quarantined.end(), [&](const Remains& remains) {
     return remains.role == member.role && remains.hold.participant == (*member.binding)->participant;
@@ -187,8 +186,6 @@ void WorkRun::check_pages(const SimMember& member, const std::vector<Remains>& q
   if (member.is_held && !is_quarantined)
     wrong = fmt::format("the pages of '{}' are still {}", member.name,
                         member.role == Role::kSource ? "pinned" : "reserved");
-  if (is_quarantined && scenario_.faults.empty())
-    wrong = fmt::format("the pages of '{}' are quarantined although nothing failed", member.name);
   if (member.holds < member.releases + member.activations)
     wrong = fmt::format("the pages of '{}' were taken {} times, given back {} times and activated {} times",
                         member.name, member.holds, member.releases, member.activations);
